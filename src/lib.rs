@@ -1,1 +1,4 @@
-//! flowjoin
+//! Typed joins over event streams.
+
+pub use flowjoin_core::*;
+pub use flowjoin_macros::*;

@@ -1,1 +1,25 @@
-//! Part of flowjoin.
+//! The core of flowjoin: what joins answer, and how, without any waiting.
+//!
+//! Nothing here does I/O, reads a clock, spawns or awaits. Decisions are plain calls on plain data, so that a
+//! runtime, the test driver and a simulator can be thin shells around the same values. Users depend on the
+//! `flowjoin` crate, which re-exports what they need.
+#![deny(unsafe_code)]
+
+pub mod account;
+pub mod batch;
+pub mod change;
+pub mod error;
+pub mod io;
+pub mod key;
+pub mod record;
+pub mod time;
+pub mod watermark;
+
+pub use account::{Account, OpFigures, Reason};
+pub use batch::{AnyBatch, Batch, KeyedBatch};
+pub use change::{Change, RowKind};
+pub use error::{IoError, OpError, PlanError, PlanErrors, RecordError, TimeError};
+pub use key::{FloatKey, Key, KeyGroup};
+pub use record::{Data, Event, Keyed, TimeField, TimeUnit};
+pub use time::{EventTime, ProcTime, Span, Watermark, days, hours, millis, minutes, secs};
+pub use watermark::{Generator, Merge, Progress, Watermarks};

@@ -1,1 +1,1 @@
-//! Part of flowjoin.
+//! The derives of flowjoin.

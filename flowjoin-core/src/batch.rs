@@ -1,0 +1,245 @@
+//! Batches: what travels between operators.
+//!
+//! Columns of bookkeeping stand beside the rows; an append-only batch stores no kinds. Between operators a batch
+//! is erased to an [`AnyBatch`], with one downcast a batch and none a row.
+
+use std::any::Any;
+
+use crate::change::{Change, RowKind};
+use crate::error::OpError;
+use crate::time::EventTime;
+
+/// Rows with their times and kinds.
+#[derive(Clone, Debug)]
+pub struct Batch<T> {
+    rows: Vec<T>,
+    times: Vec<EventTime>,
+    kinds: Kinds,
+}
+
+/// The kinds of a batch; nothing is stored while all rows are inserts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kinds {
+    /// Every row is `+I`.
+    AllInsert,
+    /// One kind a row.
+    Each(Vec<RowKind>),
+}
+
+impl Kinds {
+    /// The kind of row `index`.
+    pub fn at(&self, index: usize) -> RowKind {
+        match self {
+            Kinds::AllInsert => RowKind::Insert,
+            Kinds::Each(kinds) => kinds[index],
+        }
+    }
+
+    /// Notes the kind of the next row, of which `before` came already.
+    pub fn push(&mut self, kind: RowKind, before: usize) {
+        match self {
+            Kinds::AllInsert if kind == RowKind::Insert => {}
+            Kinds::AllInsert => {
+                let mut kinds = vec![RowKind::Insert; before];
+                kinds.push(kind);
+                *self = Kinds::Each(kinds);
+            }
+            Kinds::Each(kinds) => kinds.push(kind),
+        }
+    }
+}
+
+impl<T> Default for Batch<T> {
+    fn default() -> Self {
+        Batch::with_capacity(0)
+    }
+}
+
+impl<T> Batch<T> {
+    /// An empty batch with room for `rows` rows.
+    pub fn with_capacity(rows: usize) -> Batch<T> {
+        Batch { rows: Vec::with_capacity(rows), times: Vec::with_capacity(rows), kinds: Kinds::AllInsert }
+    }
+
+    /// An append-only batch of rows and their times.
+    ///
+    /// # Panics
+    /// If the two are not of one length.
+    pub fn from_rows(rows: Vec<T>, times: Vec<EventTime>) -> Batch<T> {
+        assert_eq!(rows.len(), times.len(), "a row has one time");
+        Batch { rows, times, kinds: Kinds::AllInsert }
+    }
+
+    /// Appends one row.
+    #[inline]
+    pub fn push(&mut self, row: T, time: EventTime, kind: RowKind) {
+        self.kinds.push(kind, self.rows.len());
+        self.rows.push(row);
+        self.times.push(time);
+    }
+
+    /// How many rows it has.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &[T] {
+        &self.rows
+    }
+
+    /// The times, one a row.
+    pub fn times(&self) -> &[EventTime] {
+        &self.times
+    }
+
+    /// The kinds.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    /// The columns.
+    pub fn into_parts(self) -> (Vec<T>, Vec<EventTime>, Kinds) {
+        (self.rows, self.times, self.kinds)
+    }
+
+    /// Row by row.
+    pub fn into_changes(self) -> impl Iterator<Item = Change<T>> {
+        let kinds = self.kinds;
+        self.rows.into_iter().zip(self.times).enumerate().map(move |(index, (row, time))| Change {
+            kind: kinds.at(index),
+            row,
+            time,
+        })
+    }
+
+    /// Row by row, borrowed.
+    pub fn iter(&self) -> impl Iterator<Item = (RowKind, &T, EventTime)> {
+        self.rows.iter().zip(&self.times).enumerate().map(|(index, (row, time))| (self.kinds.at(index), row, *time))
+    }
+}
+
+/// A batch with the key of each row and the key's hash, computed once by the sender of an exchange.
+#[derive(Clone, Debug)]
+pub struct KeyedBatch<K, T> {
+    /// The rows.
+    pub batch: Batch<T>,
+    /// Their keys.
+    pub keys: Vec<K>,
+    /// The stable hashes of their keys.
+    pub hashes: Vec<u64>,
+}
+
+impl<K, T> KeyedBatch<K, T> {
+    /// An empty batch with room for `rows` rows.
+    pub fn with_capacity(rows: usize) -> KeyedBatch<K, T> {
+        KeyedBatch {
+            batch: Batch::with_capacity(rows),
+            keys: Vec::with_capacity(rows),
+            hashes: Vec::with_capacity(rows),
+        }
+    }
+}
+
+/// What can be erased to an [`AnyBatch`]; implemented for the two kinds of batch.
+pub trait ErasedBatch: Any + Send {
+    /// How many rows it has.
+    fn row_count(&self) -> usize;
+    /// A second batch with the same rows, for a second consumer.
+    fn duplicate(&self) -> Box<dyn ErasedBatch>;
+    /// For the downcast.
+    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+}
+
+impl<T: Clone + Send + 'static> ErasedBatch for Batch<T> {
+    fn row_count(&self) -> usize {
+        self.len()
+    }
+    fn duplicate(&self) -> Box<dyn ErasedBatch> {
+        Box::new(self.clone())
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+impl<K: Clone + Send + 'static, T: Clone + Send + 'static> ErasedBatch for KeyedBatch<K, T> {
+    fn row_count(&self) -> usize {
+        self.batch.len()
+    }
+    fn duplicate(&self) -> Box<dyn ErasedBatch> {
+        Box::new(self.clone())
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+/// A batch whose row type is known only to the two ends of an edge.
+pub struct AnyBatch(Box<dyn ErasedBatch>);
+
+impl AnyBatch {
+    /// Erases a batch.
+    pub fn new<B: ErasedBatch>(batch: B) -> AnyBatch {
+        AnyBatch(Box::new(batch))
+    }
+
+    /// How many rows it has.
+    pub fn len(&self) -> usize {
+        self.0.row_count()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A second batch with the same rows.
+    pub fn duplicate(&self) -> AnyBatch {
+        AnyBatch(self.0.duplicate())
+    }
+
+    /// The typed batch.
+    ///
+    /// # Errors
+    /// If it is of another type, which is a mistake of flowjoin itself.
+    pub fn take<B: ErasedBatch>(self) -> Result<B, OpError> {
+        match self.0.into_any().downcast::<B>() {
+            Ok(batch) => Ok(*batch),
+            Err(_) => Err(OpError::wrong_batch(std::any::type_name::<B>())),
+        }
+    }
+}
+
+impl std::fmt::Debug for AnyBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "AnyBatch({} rows)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_stored_only_when_a_row_is_not_an_insert() {
+        let mut batch = Batch::default();
+        batch.push("a", EventTime::from_millis(1), RowKind::Insert);
+        assert_eq!(batch.kinds(), &Kinds::AllInsert);
+        batch.push("b", EventTime::from_millis(2), RowKind::Delete);
+        batch.push("c", EventTime::from_millis(3), RowKind::Insert);
+        let kinds: Vec<_> = batch.into_changes().map(|c| c.kind.symbol()).collect();
+        assert_eq!(kinds, ["+I", "-D", "+I"]);
+    }
+
+    #[test]
+    fn a_batch_of_another_type_is_refused() {
+        let any = AnyBatch::new(Batch::from_rows(vec![1u8], vec![EventTime::MIN]));
+        assert!(any.take::<Batch<u16>>().is_err());
+    }
+}

@@ -1,0 +1,177 @@
+//! The two ends of a flow: sources and sinks, as connectors implement them.
+//!
+//! A source is a factory of [`Reader`]s, one a partition; a sink is a factory of [`Writer`]s, one a task. Only the
+//! readers and writers are async, and only a runtime calls them: the test driver feeds and empties a flow without.
+
+use async_trait::async_trait;
+
+use crate::batch::Batch;
+use crate::error::{IoError, RecordError};
+use crate::record::Data;
+
+/// What explain and the accounting say about a source or sink.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The name by which tests and figures find it: the stem of the file, the topic.
+    pub name: String,
+    /// The kind of connector: `json lines`, `csv`, `memory`.
+    pub kind: String,
+    /// Further settings worth a word in explain, or nothing.
+    pub detail: String,
+}
+
+impl Endpoint {
+    /// An endpoint of this kind and name.
+    pub fn new(kind: impl Into<String>, name: impl Into<String>) -> Endpoint {
+        Endpoint { name: name.into(), kind: kind.into(), detail: String::new() }
+    }
+
+    /// Adds further settings.
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Endpoint {
+        self.detail = detail.into();
+        self
+    }
+}
+
+/// Where a stream of facts comes from.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be opened as a stream of `{T}`",
+    label = "not a source of this stream",
+    note = "a stream takes append-only sources: `JsonLines`, `Csv`, `Memory`, `Generate`, `FromStream`"
+)]
+pub trait StreamSource<T: Data>: Send + Sync + 'static {
+    /// What explain says about it.
+    fn endpoint(&self) -> Endpoint;
+
+    /// How many partitions it has: each is read in order, by one task.
+    ///
+    /// # Errors
+    /// If that cannot be found out.
+    fn partitions(&self) -> Result<usize, IoError>;
+
+    /// Opens one partition.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    fn open(&self, partition: usize) -> Result<Box<dyn Reader<T>>, IoError>;
+
+    /// Where records go that cannot become rows. Called once a run.
+    ///
+    /// # Errors
+    /// If the dead-letter file cannot be opened.
+    fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError> {
+        Ok(Box::new(FailOnBad))
+    }
+}
+
+/// A page of rows as a reader hands them over.
+#[derive(Debug)]
+pub struct Page<T> {
+    /// The rows, in order.
+    pub rows: Vec<T>,
+    /// Records that could not become rows.
+    pub bad: Vec<RecordError>,
+    /// What the rows were read from, one a row, if the reader knows: for the report when a row's time is bad.
+    pub origins: Vec<(String, u64)>,
+}
+
+impl<T> Default for Page<T> {
+    fn default() -> Self {
+        Page { rows: Vec::new(), bad: Vec::new(), origins: Vec::new() }
+    }
+}
+
+/// What a reader says after a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadStatus {
+    /// There may be more.
+    More,
+    /// This partition has ended.
+    End,
+}
+
+/// Reads one partition.
+#[async_trait]
+pub trait Reader<T>: Send {
+    /// Reads at most `max_rows` rows into the page (empty when handed in) and returns as soon as there is something;
+    /// waits while there is nothing. Must be safe to drop while waiting: no row may be lost by that.
+    async fn read(&mut self, page: &mut Page<T>, max_rows: usize) -> Result<ReadStatus, IoError>;
+
+    /// How much of how much has been read, in whatever unit the source has (bytes of a file), if it has an end.
+    fn done(&self) -> Option<(u64, u64)> {
+        None
+    }
+}
+
+/// Takes the records that could not become rows.
+pub trait BadRecords: Send {
+    /// Notes one.
+    ///
+    /// # Errors
+    /// If the policy is to fail, or it cannot be written.
+    fn note(&mut self, record: &RecordError) -> Result<(), IoError>;
+
+    /// All have been noted.
+    ///
+    /// # Errors
+    /// If they cannot be written out.
+    fn close(&mut self) -> Result<(), IoError> {
+        Ok(())
+    }
+}
+
+/// The policy that a bad record stops the flow.
+#[derive(Clone, Copy, Debug)]
+pub struct FailOnBad;
+
+impl BadRecords for FailOnBad {
+    fn note(&mut self, record: &RecordError) -> Result<(), IoError> {
+        Err(IoError::new(format!(
+            "bad record at {record}\n  fix it, or choose a policy on the source: skip and count, or a dead-letter file"
+        )))
+    }
+}
+
+/// Where a stream goes to.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot take rows of `{T}`",
+    label = "not a sink for this stream"
+)]
+pub trait Sink<T: Data>: Send + Sync + 'static {
+    /// [`TakesAppend`] if only inserts can be taken, [`TakesChanges`] if updates and deletes can be too.
+    type Takes;
+
+    /// What explain says about it.
+    fn endpoint(&self) -> Endpoint;
+
+    /// Opens the writer of one task of so many. All are opened before the first row is written.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    fn open(&self, task: usize, tasks: usize) -> Result<Box<dyn Writer<T>>, IoError>;
+}
+
+/// The sink takes inserts only.
+#[derive(Debug)]
+pub enum TakesAppend {}
+
+/// The sink takes inserts, updates and deletes.
+#[derive(Debug)]
+pub enum TakesChanges {}
+
+/// Writes the rows of one task.
+#[async_trait]
+pub trait Writer<T>: Send {
+    /// Takes a batch; may wait, which holds the flow back.
+    async fn write(&mut self, batch: Batch<T>) -> Result<(), IoError>;
+
+    /// Makes visible what was taken so far; called when nothing has come for a while.
+    async fn flush(&mut self) -> Result<(), IoError> {
+        Ok(())
+    }
+
+    /// Nothing will come any more.
+    async fn close(&mut self) -> Result<(), IoError> {
+        self.flush().await
+    }
+}
