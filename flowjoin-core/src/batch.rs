@@ -70,6 +70,12 @@ impl<T> Batch<T> {
         Batch { rows, times, kinds: Kinds::AllInsert }
     }
 
+    /// Makes room for so many rows more.
+    pub fn reserve(&mut self, rows: usize) {
+        self.rows.reserve(rows);
+        self.times.reserve(rows);
+    }
+
     /// Appends one row.
     #[inline]
     pub fn push(&mut self, row: T, time: EventTime, kind: RowKind) {

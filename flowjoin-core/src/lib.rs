@@ -5,21 +5,30 @@
 //! `flowjoin` crate, which re-exports what they need.
 #![deny(unsafe_code)]
 
-pub mod account;
-pub mod batch;
+pub mod time;
 pub mod change;
-pub mod error;
-pub mod io;
+pub mod batch;
 pub mod key;
 pub mod record;
-pub mod time;
 pub mod watermark;
+pub mod account;
+pub mod error;
+pub mod io;
+pub mod state;
+pub mod op;
+pub mod plan;
+pub mod task;
+pub mod api;
 
 pub use account::{Account, OpFigures, Reason};
+pub use api::{
+    Append, Changelog, Flow, JoinInput, JoinsOn, KeyedStream, Late, Mode, Optional, Stream, Unmatched,
+};
 pub use batch::{AnyBatch, Batch, KeyedBatch};
 pub use change::{Change, RowKind};
 pub use error::{IoError, OpError, PlanError, PlanErrors, RecordError, TimeError};
 pub use key::{FloatKey, Key, KeyGroup};
 pub use record::{Data, Event, Keyed, TimeField, TimeUnit};
+pub use state::{Clock, Ttl};
 pub use time::{EventTime, ProcTime, Span, Watermark, days, hours, millis, minutes, secs};
 pub use watermark::{Generator, Merge, Progress, Watermarks};

@@ -49,6 +49,11 @@ pub trait Keyed: Data {
 
     /// The key of this row.
     fn key(&self) -> Self::Key;
+
+    /// The key in words, for explain: the names of its fields.
+    fn key_name() -> &'static str {
+        "key"
+    }
 }
 
 /// The unit of an integer that is a time.

@@ -174,6 +174,11 @@ impl Generator {
         Some(Progress::Idle)
     }
 
+    /// Whether event time is the time of arrival.
+    pub fn by_arrival(&self) -> bool {
+        self.strategy.field.is_none()
+    }
+
     /// When the partition will be idle if nothing comes; none if it is already, or never will be.
     pub fn idle_at(&self) -> Option<ProcTime> {
         if self.idle { None } else { self.strategy.idle.map(|after| self.quiet_since.plus(after)) }

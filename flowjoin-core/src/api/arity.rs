@@ -1,0 +1,263 @@
+//! What is written once for each number of inputs, 2 to 12: the rows of a join with the user's `select` over them, and
+//! the methods that end a join.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::input::{JoinInput, JoinsOn};
+use super::mode::{MergeMode, Mode};
+use super::multi::{Merged, MultiJoin, keeps, mode_of};
+use super::owed::NeedsTtl;
+use super::sides::{send_unmatched, take_in};
+use super::stream::Stream;
+use super::unmatched::{Late, Unmatched};
+use crate::account::Reason;
+use crate::batch::{AnyBatch, Batch};
+use crate::error::OpError;
+use crate::key::Key;
+use crate::op::joined::{Arrivals, Combo, JoinRows, equal_rows, late_port, unmatched_port};
+use crate::op::multi_join::MultiJoin as MultiJoinOp;
+use crate::op::{Outbox, Port};
+use crate::plan::Op;
+use crate::record::Data;
+use crate::state::{RowId, Slab, StateShape};
+use crate::time::{EventTime, Watermark};
+
+/// Rows asked for ahead of use.
+const AHEAD: usize = 8;
+
+macro_rules! arity {
+    ($n:literal, $Rows:ident: $A:ident $(, $T:ident)+; $($i:tt $I:ident $row:ident),+) => {
+        /// The rows of a join of this many inputs, and the user's `select`.
+        pub(super) struct $Rows<$A: JoinInput $(, $T: JoinInput)+, F, O> {
+            slabs: (Slab<$A::Row>, $(Slab<$T::Row>),+),
+            select: Arc<F>,
+            emitted: u64,
+            out: PhantomData<fn() -> O>,
+        }
+
+        impl<$A: JoinInput $(, $T: JoinInput)+, F, O> $Rows<$A $(, $T)+, F, O> {
+            pub(super) fn new(select: Arc<F>) -> Self {
+                $Rows { slabs: Default::default(), select, emitted: 0, out: PhantomData }
+            }
+        }
+
+        impl<K, $A $(, $T)+, F, O> JoinRows<K, $n> for $Rows<$A $(, $T)+, F, O>
+        where
+            K: Key,
+            $A: JoinInput<Key = K>,
+            $($T: JoinInput<Key = K>,)+
+            F: for<'a> Fn($A::Ref<'a> $(, $T::Ref<'a>)+) -> O + Send + Sync + 'static,
+            O: Data,
+        {
+            fn arrive(&mut self, input: usize, batch: AnyBatch, late_before: Watermark, out: &mut Outbox)
+                -> Result<Arrivals<K>, OpError> {
+                let port = late_port(input, $n);
+                match input {
+                    $($i => take_in(&mut self.slabs.$i, batch, late_before, port, out),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn select(&mut self, combos: &[Combo<$n>], out: &mut Outbox) {
+                self.emitted += combos.len() as u64;
+                if !out.wants(Port::MAIN) {
+                    return;
+                }
+                let mut batch = Batch::with_capacity(combos.len());
+                for (index, combo) in combos.iter().enumerate() {
+                    if let Some(next) = combos.get(index + AHEAD) {
+                        $(self.slabs.$i.prefetch(next.ids[$i]);)+
+                    }
+                    $(let $row = self.slabs.$i.get(combo.ids[$i]);)+
+                    let time = combo.cause $(.max($row.map_or(EventTime::MIN, |held| held.time)))+;
+                    let made = (self.select)($($I::view($row.map(|held| &held.row))),+);
+                    batch.push(made, time, combo.kind);
+                }
+                out.send(Port::MAIN, AnyBatch::new(batch));
+            }
+
+            fn discard(&mut self, input: usize, ids: &[RowId]) {
+                match input {
+                    $($i => ids.iter().for_each(|&id| { self.slabs.$i.remove(id); }),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn vacate(&mut self, input: usize, id: RowId) {
+                match input {
+                    $($i => { self.slabs.$i.vacate(id); })+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn release(&mut self, input: usize, id: RowId) {
+                match input {
+                    $($i => self.slabs.$i.release(id),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn unmatched(&mut self, input: usize, ids: &[RowId], reason: Reason, out: &mut Outbox) {
+                let port = unmatched_port(input);
+                match input {
+                    $($i => send_unmatched(&mut self.slabs.$i, ids, reason, port, out),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn equal(&self, input: usize, a: RowId, b: RowId) -> bool {
+                match input {
+                    $($i => match (self.slabs.$i.get(a), self.slabs.$i.get(b)) {
+                        (Some(a), Some(b)) => equal_rows(&a.row, &b.row),
+                        _ => false,
+                    })+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn time(&self, input: usize, id: RowId) -> EventTime {
+                let time = match input {
+                    $($i => self.slabs.$i.get(id).map(|held| held.time),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                };
+                time.expect("only rows that are held are asked for")
+            }
+
+            fn held(&self, input: usize) -> Vec<RowId> {
+                match input {
+                    $($i => self.slabs.$i.ids().collect(),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn len(&self, input: usize) -> usize {
+                match input {
+                    $($i => self.slabs.$i.len(),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn bytes(&self) -> u64 {
+                [$(self.slabs.$i.bytes()),+].iter().sum()
+            }
+
+            fn emitted(&self) -> u64 {
+                self.emitted
+            }
+        }
+
+        impl<$A: JoinInput $(, $T: JoinsOn<$A::Key>)+> MultiJoin<($A, $($T),+)> {
+            /// Makes a row of each result: the function gets a reference to the row of each input, `Option<&Row>` for
+            /// an optional one.
+            pub fn select<O, F, M>(self, select: F) -> Stream<O, M>
+            where
+                O: Data,
+                F: for<'a> Fn($A::Ref<'a> $(, $T::Ref<'a>)+) -> O + Send + Sync + 'static,
+                M: Mode,
+                ($A::Padding, $($T::Padding),+): MergedMode<Out = M>,
+            {
+                let ttls = self.ttls::<$n>();
+                let optional = [$A::OPTIONAL $(, $T::OPTIONAL)+];
+                let select = Arc::new(select);
+                let placed = self.placed.expect("a join that says how long its rows are kept has its place");
+                let op = Op::MultiJoin { optional: optional.to_vec() };
+                let state = (StateShape::KeyedRows, keeps(&ttls));
+                Stream::at(placed.finish(op, state, mode_of::<M>(), move |_| {
+                    let rows = $Rows::<$A $(, $T)+, F, O>::new(select.clone());
+                    Box::new(MultiJoinOp::<$A::Key, $n>::new(optional, ttls, Box::new(rows)))
+                }))
+            }
+
+            /// As [`select`](Self::select), with the rows of each input that leave without ever having been in the
+            /// result: by time-to-live, at the end of input, or because their key is null.
+            #[allow(clippy::type_complexity)]
+            pub fn select_with_unmatched<O, F, M>(self, select: F)
+                -> (Stream<O, M>, (Stream<Unmatched<$A::Row>>, $(Stream<Unmatched<$T::Row>>),+))
+            where
+                O: Data,
+                F: for<'a> Fn($A::Ref<'a> $(, $T::Ref<'a>)+) -> O + Send + Sync + 'static,
+                M: Mode,
+                ($A::Padding, $($T::Padding),+): MergedMode<Out = M>,
+            {
+                let unmatched = ($(self.placed().unmatched::<$I::Row>($i),)+);
+                (self.select(select), unmatched)
+            }
+
+            /// The rows of each input that came behind the watermark; to be taken before the join is ended.
+            pub fn late(&self) -> ($(Stream<Late<$I::Row>>,)+) {
+                ($(self.placed().late::<$I::Row>($i),)+)
+            }
+
+            /// Makes a tuple of copies of each result: for a quick start.
+            pub fn into_tuples<M>(self) -> Stream<($A::Owned, $($T::Owned),+), M>
+            where
+                M: Mode,
+                ($A::Padding, $($T::Padding),+): MergedMode<Out = M>,
+                ($A::Owned, $($T::Owned),+): Data,
+            {
+                self.select(|$($row),+| ($($I::own($row),)+))
+            }
+        }
+
+        impl<$A: Mode $(, $T: Mode)+> MergedMode for ($A, $($T),+)
+        where
+            ($($T,)+): MergedMode,
+            $A: MergeMode<<($($T,)+) as MergedMode>::Out>,
+        {
+            type Out = Merged<$A, <($($T,)+) as MergedMode>::Out>;
+        }
+    };
+}
+
+/// The mode of the result of several inputs: append-only if all of theirs are.
+pub trait MergedMode {
+    /// That mode.
+    type Out: Mode;
+}
+
+impl<A: Mode> MergedMode for (A,) {
+    type Out = A;
+}
+
+macro_rules! first {
+    ($T:ident $(, $rest:ident)*) => { $T::Key };
+}
+
+macro_rules! and {
+    ($($T:ident),+) => {
+        impl<$($T: JoinInput),+> NeedsTtl<MultiJoin<($($T,)+)>> {
+            /// Adds an input, keyed by the same type.
+            pub fn and<Next: JoinsOn<first!($($T),+)>>(self, next: Next) -> NeedsTtl<MultiJoin<($($T,)+ Next)>> {
+                self.with(next)
+            }
+        }
+    };
+}
+
+
+and!(A);
+and!(A, B);
+and!(A, B, C);
+and!(A, B, C, D);
+and!(A, B, C, D, E);
+and!(A, B, C, D, E, G);
+and!(A, B, C, D, E, G, H);
+and!(A, B, C, D, E, G, H, I);
+and!(A, B, C, D, E, G, H, I, J);
+and!(A, B, C, D, E, G, H, I, J, L);
+and!(A, B, C, D, E, G, H, I, J, L, N);
+
+arity!(2, Rows2: A, B; 0 A a, 1 B b);
+arity!(3, Rows3: A, B, C; 0 A a, 1 B b, 2 C c);
+arity!(4, Rows4: A, B, C, D; 0 A a, 1 B b, 2 C c, 3 D d);
+arity!(5, Rows5: A, B, C, D, E; 0 A a, 1 B b, 2 C c, 3 D d, 4 E e);
+arity!(6, Rows6: A, B, C, D, E, G; 0 A a, 1 B b, 2 C c, 3 D d, 4 E e, 5 G g);
+arity!(7, Rows7: A, B, C, D, E, G, H; 0 A a, 1 B b, 2 C c, 3 D d, 4 E e, 5 G g, 6 H h);
+arity!(8, Rows8: A, B, C, D, E, G, H, I; 0 A a, 1 B b, 2 C c, 3 D d, 4 E e, 5 G g, 6 H h, 7 I i);
+arity!(9, Rows9: A, B, C, D, E, G, H, I, J; 0 A a, 1 B b, 2 C c, 3 D d, 4 E e, 5 G g, 6 H h, 7 I i, 8 J j);
+arity!(10, Rows10: A, B, C, D, E, G, H, I, J, L; 0 A a, 1 B b, 2 C c, 3 D d, 4 E e, 5 G g, 6 H h, 7 I i, 8 J j, 9 L l);
+arity!(11, Rows11: A, B, C, D, E, G, H, I, J, L, N;
+    0 A a, 1 B b, 2 C c, 3 D d, 4 E e, 5 G g, 6 H h, 7 I i, 8 J j, 9 L l, 10 N n);
+arity!(12, Rows12: A, B, C, D, E, G, H, I, J, L, N, P;
+    0 A a, 1 B b, 2 C c, 3 D d, 4 E e, 5 G g, 6 H h, 7 I i, 8 J j, 9 L l, 10 N n, 11 P p);

@@ -1,0 +1,185 @@
+//! A flow: the program that is being put together.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::mode::Append;
+use super::stream::Stream;
+use crate::error::{PlanError, PlanErrors};
+use crate::io::StreamSource;
+use crate::io::erased::erase_source;
+use crate::op::Port;
+use crate::plan::explain::Explain;
+use crate::plan::{Build, ChangeMode, Node, NodeId, Op, Plan, PortInfo};
+use crate::record::Event;
+
+/// A program that joins streams: sources are opened on it, and it is explained, tested and run.
+///
+/// Building a flow runs nothing. Mistakes are collected and come back, all at once and each with its place, from
+/// [`plan`](Flow::plan), [`explain`](Flow::explain) and `run`.
+///
+/// A clone is another handle to the same flow.
+#[derive(Clone)]
+pub struct Flow {
+    name: Arc<str>,
+    draft: Arc<Mutex<Draft>>,
+}
+
+#[derive(Default)]
+struct Draft {
+    nodes: Vec<Slot>,
+    errors: Vec<PlanError>,
+}
+
+enum Slot {
+    Node(Box<Node>),
+    // A join that waits for its `select`.
+    Reserved(&'static Location<'static>),
+}
+
+/// One output of one node of a flow.
+#[derive(Clone)]
+pub struct Output {
+    pub(crate) flow: Flow,
+    pub(crate) from: NodeId,
+    pub(crate) port: Port,
+    // What default names are made of: the source or join that it stems from.
+    pub(crate) label: String,
+}
+
+impl Flow {
+    /// An empty flow.
+    pub fn new(name: impl AsRef<str>) -> Flow {
+        Flow { name: Arc::from(name.as_ref()), draft: Arc::default() }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Opens a source as a stream of facts. Its event time and watermarks are those of the row's [`Event`].
+    #[track_caller]
+    pub fn stream<T: Event>(&self, source: impl StreamSource<T>) -> Stream<T, Append> {
+        let source = erase_source::<T>(source);
+        let name = source.endpoint().name;
+        let output = self.add(NewNode {
+            name: name.clone(),
+            op: Op::Source,
+            inputs: &[],
+            ports: vec![PortInfo::main(ChangeMode::Append)],
+            build: Build::Source(source),
+            place: Location::caller(),
+        });
+        Stream::at(Output { label: name, ..output })
+    }
+
+    /// The plan, checked.
+    ///
+    /// # Errors
+    /// All mistakes in how the flow was put together, each with its place.
+    pub fn plan(&self) -> Result<Plan, PlanErrors> {
+        let draft = self.draft();
+        let mut errors = draft.errors.clone();
+        let mut nodes = Vec::new();
+        for slot in &draft.nodes {
+            match slot {
+                Slot::Node(node) => nodes.push((**node).clone()),
+                Slot::Reserved(place) => errors.push(PlanError {
+                    message: "this join was never finished: end it with `.select(..)`".to_string(),
+                    place,
+                }),
+            }
+        }
+        // With a join missing the numbers of the nodes are not their places, so no other rule can be checked.
+        if nodes.len() < draft.nodes.len() {
+            return Err(PlanErrors(errors));
+        }
+        Plan::check(self.name.to_string(), nodes, errors).map_err(PlanErrors)
+    }
+
+    /// What the flow is, in words: print it, or take its JSON or Mermaid form.
+    ///
+    /// # Errors
+    /// As [`plan`](Flow::plan).
+    pub fn explain(&self) -> Result<Explain, PlanErrors> {
+        Ok(Explain::of(&self.plan()?))
+    }
+
+    pub(crate) fn is(&self, other: &Flow) -> bool {
+        Arc::ptr_eq(&self.draft, &other.draft)
+    }
+
+    pub(crate) fn report(&self, message: String, place: &'static Location<'static>) {
+        self.draft().errors.push(PlanError { message, place });
+    }
+
+    pub(crate) fn reserve(&self, place: &'static Location<'static>) -> NodeId {
+        let mut draft = self.draft();
+        draft.nodes.push(Slot::Reserved(place));
+        NodeId(draft.nodes.len() - 1)
+    }
+
+    pub(crate) fn fill(&self, node: Node) {
+        let index = node.id.0;
+        self.draft().nodes[index] = Slot::Node(Box::new(node));
+    }
+
+    pub(crate) fn rename(&self, id: NodeId, name: String) {
+        if let Slot::Node(node) = &mut self.draft().nodes[id.0] {
+            node.name = name;
+        }
+    }
+
+    pub(crate) fn add(&self, new: NewNode<'_>) -> Output {
+        let NewNode { name, op, inputs, ports, build, place } = new;
+        for input in inputs {
+            self.must_own(input, place);
+        }
+        let label = inputs.first().map_or_else(|| name.clone(), |input| input.label.clone());
+        let id = self.reserve(place);
+        let inputs = inputs.iter().map(Output::edge).collect();
+        self.fill(Node { id, name, op, inputs, ports, state: Vec::new(), declared_at: place, build });
+        Output { flow: self.clone(), from: id, port: Port::MAIN, label }
+    }
+
+    pub(crate) fn must_own(&self, input: &Output, place: &'static Location<'static>) {
+        if !self.is(&input.flow) {
+            let message = format!(
+                "`{}` belongs to flow `{}`, not to `{}`: streams of different flows cannot meet",
+                input.label,
+                input.flow.name(),
+                self.name()
+            );
+            self.report(message, place);
+        }
+    }
+
+    fn draft(&self) -> MutexGuard<'_, Draft> {
+        // A panic while a node was pushed leaves the draft as it was before.
+        self.draft.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Flow({})", self.name)
+    }
+}
+
+/// A node about to be added.
+pub(crate) struct NewNode<'a> {
+    pub name: String,
+    pub op: Op,
+    pub inputs: &'a [Output],
+    pub ports: Vec<PortInfo>,
+    pub build: Build,
+    pub place: &'static Location<'static>,
+}
+
+impl Output {
+    pub(crate) fn edge(&self) -> crate::plan::Edge {
+        crate::plan::Edge { from: self.from, port: self.port }
+    }
+}

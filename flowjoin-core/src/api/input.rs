@@ -1,0 +1,113 @@
+//! The inputs of a join, and what the user's `select` sees of each.
+
+use super::flow::Output;
+use super::keyed::KeyedStream;
+use super::mode::{Changelog, Mode};
+use crate::key::Key;
+use crate::record::Data;
+use crate::state::Ttl;
+
+/// An input that may be missing in the result; made by `.optional()`.
+#[derive(Clone)]
+pub struct Optional<I>(pub(super) I);
+
+/// An input of a join, as the plan sees it.
+pub struct Input {
+    pub(super) output: Output,
+    pub(super) ttl: Option<Ttl>,
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl<K, T, M> Sealed for super::KeyedStream<K, T, M> {}
+    impl<I> Sealed for super::Optional<I> {}
+}
+
+/// What can be an input of a join: a keyed stream, optional or not.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an input of a join",
+    label = "not keyed",
+    note = "key the stream first: `.keyed()` or `.key_by(|row| ..)`"
+)]
+pub trait JoinInput: sealed::Sealed + 'static {
+    /// The key that it is joined on.
+    type Key: Key;
+    /// Its rows.
+    type Row: Data;
+    /// Whether rows only come, or go too.
+    type Mode: Mode;
+    /// What that makes of the result: an optional input makes it a changelog, as a missing row may be filled later.
+    type Padding: Mode;
+    /// What `select` gets: `&Row`, or `Option<&Row>` where it is optional.
+    type Ref<'a>;
+    /// What `into_tuples` gives: `Row`, or `Option<Row>`.
+    type Owned: Data;
+    /// Whether it is optional.
+    const OPTIONAL: bool;
+
+    /// What `select` gets for a row, or for none.
+    fn view(row: Option<&Self::Row>) -> Self::Ref<'_>;
+
+    /// A copy of what `select` gets.
+    fn own(view: Self::Ref<'_>) -> Self::Owned;
+
+    /// The input as the plan sees it.
+    fn lower(self) -> Input;
+}
+
+impl<K: Key, T: Data, M: Mode> JoinInput for KeyedStream<K, T, M> {
+    type Key = K;
+    type Row = T;
+    type Mode = M;
+    type Padding = M;
+    type Ref<'a> = &'a T;
+    type Owned = T;
+    const OPTIONAL: bool = false;
+
+    #[inline]
+    fn view(row: Option<&T>) -> &T {
+        row.expect("a required input has a row in every result")
+    }
+
+    fn own(view: &T) -> T {
+        view.clone()
+    }
+
+    fn lower(self) -> Input {
+        Input { output: self.out, ttl: self.ttl }
+    }
+}
+
+impl<K: Key, T: Data, M: Mode> JoinInput for Optional<KeyedStream<K, T, M>> {
+    type Key = K;
+    type Row = T;
+    type Mode = M;
+    type Padding = Changelog;
+    type Ref<'a> = Option<&'a T>;
+    type Owned = Option<T>;
+    const OPTIONAL: bool = true;
+
+    #[inline]
+    fn view(row: Option<&T>) -> Option<&T> {
+        row
+    }
+
+    fn own(view: Option<&T>) -> Option<T> {
+        view.cloned()
+    }
+
+    fn lower(self) -> Input {
+        self.0.lower()
+    }
+}
+
+/// An input that is keyed by `K`, as the other inputs of the join are.
+#[diagnostic::on_unimplemented(
+    message = "this input is not keyed by `{K}`",
+    label = "its key is of another type, or it has none",
+    note = "all inputs of a join need one key type: convert inside `.key_by(|row| ..)`"
+)]
+pub trait JoinsOn<K: Key>: JoinInput<Key = K> {}
+
+impl<K: Key, T: Data, M: Mode> JoinsOn<K> for KeyedStream<K, T, M> {}
+impl<K: Key, T: Data, M: Mode> JoinsOn<K> for Optional<KeyedStream<K, T, M>> {}

@@ -1,0 +1,23 @@
+//! What users touch: handles and builders. They build a plan and run nothing.
+
+mod arity;
+mod flow;
+mod input;
+mod interval;
+mod keyed;
+mod mode;
+mod multi;
+mod owed;
+mod sides;
+mod stream;
+mod unmatched;
+
+pub use flow::Flow;
+pub use input::{Input, JoinInput, JoinsOn, Optional};
+pub use interval::IntervalJoin;
+pub use keyed::KeyedStream;
+pub use mode::{Accepts, Append, AppendOnly, Changelog, MergeMode, Mode};
+pub use multi::{MultiJoin, multi_join};
+pub use owed::{BoundsGiven, NeedsBounds, NeedsTtl, TtlGiven};
+pub use stream::Stream;
+pub use unmatched::{Late, Unmatched};

@@ -1,0 +1,91 @@
+//! Joins that still owe something: a time-to-live, or bounds.
+//!
+//! Their `select` exists only to say so: it cannot be called.
+
+use std::panic::Location;
+
+use super::flow::Output;
+use crate::state::{Clock, Ttl};
+use crate::time::Span;
+
+/// A join that does not say yet how long its rows are kept: `.ttl(hours(24))` or `.keep_forever()` comes next.
+#[must_use = "a join does nothing until `.ttl(..)` or `.keep_forever()`, and then `.select(..)`"]
+pub struct NeedsTtl<J>(pub(super) J);
+
+/// An interval join without bounds: `.between(lower, upper)` comes next.
+#[must_use = "an interval join does nothing until `.between(lower, upper)`, and then `.select(..)`"]
+pub struct NeedsBounds<J>(pub(super) J);
+
+/// The promise that a join says how long its rows are kept.
+#[diagnostic::on_unimplemented(
+    message = "this join does not say how long its rows are kept",
+    label = "call `.ttl(..)` or `.keep_forever()` before this",
+    note = "`.ttl(hours(24))` drops a row 24 hours after it came; `.keep_forever()` lets the state grow with the input"
+)]
+pub trait TtlGiven {}
+
+/// The promise that an interval join has bounds.
+#[diagnostic::on_unimplemented(
+    message = "this interval join has no bounds",
+    label = "call `.between(lower, upper)` before this",
+    note = "`.between(-secs(5), secs(30))` pairs rows whose times differ by -5 s to 30 s, right minus left"
+)]
+pub trait BoundsGiven {}
+
+impl<J> NeedsTtl<J> {
+    /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`.
+    pub fn select<F>(self, _select: F)
+    where
+        Self: TtlGiven,
+    {
+    }
+
+    /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`.
+    pub fn select_with_unmatched<F>(self, _select: F)
+    where
+        Self: TtlGiven,
+    {
+    }
+
+    /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`.
+    pub fn into_tuples(self)
+    where
+        Self: TtlGiven,
+    {
+    }
+}
+
+impl<J> NeedsBounds<J> {
+    /// Cannot be called: the join owes `.between(lower, upper)`.
+    pub fn select<F>(self, _select: F)
+    where
+        Self: BoundsGiven,
+    {
+    }
+
+    /// Cannot be called: the join owes `.between(lower, upper)`.
+    pub fn select_with_unmatched<F>(self, _select: F)
+    where
+        Self: BoundsGiven,
+    {
+    }
+
+    /// Cannot be called: the join owes `.between(lower, upper)`.
+    pub fn into_tuples(self)
+    where
+        Self: BoundsGiven,
+    {
+    }
+}
+
+/// A time-to-live that can be kept; a span of no time is reported.
+pub(super) fn checked(ttl: Ttl, at: &Output, place: &'static Location<'static>) -> Ttl {
+    if let Ttl::For(span, clock) = ttl
+        && span <= Span::ZERO
+    {
+        let message = format!("a ttl of {span} ({clock}) would drop every row as it comes: give a span above zero");
+        at.flow.report(message, place);
+        return Ttl::For(crate::time::millis(1), Clock::Processing);
+    }
+    ttl
+}

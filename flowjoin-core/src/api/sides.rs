@@ -1,0 +1,136 @@
+//! What the typed halves of all joins share: side outputs, and the node of a join in the plan.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use super::flow::{Flow, Output};
+use super::input::Input;
+use super::stream::Stream;
+use super::unmatched::{Late, Unmatched};
+use crate::account::Reason;
+use crate::batch::{AnyBatch, Batch};
+use crate::change::RowKind;
+use crate::error::OpError;
+use crate::key::Key;
+use crate::op::joined::{Arrivals, arrive, late_port, unmatched_port};
+use crate::op::{Operator, Outbox, Port};
+use crate::plan::{Build, BuildCx, ChangeMode, Node, NodeId, Op, PortInfo};
+use crate::record::Data;
+use crate::state::{Keeps, RowId, Slab, StateShape, StateSpec};
+use crate::time::Watermark;
+
+/// Takes rows into a slab, and late ones to their side output.
+pub fn take_in<K: Key, T: Data>(
+    slab: &mut Slab<T>,
+    batch: AnyBatch,
+    late_before: Watermark,
+    port: Port,
+    out: &mut Outbox,
+) -> Result<Arrivals<K>, OpError> {
+    let mut late = Batch::default();
+    let wanted = out.wants(port);
+    let arrivals = arrive(slab, batch, late_before, |row, time, kind| {
+        if wanted {
+            late.push(Late { row, watermark: late_before.time() }, time, kind);
+        }
+    })?;
+    out.send(port, AnyBatch::new(late));
+    Ok(arrivals)
+}
+
+/// Moves rows out of a slab to their side output.
+pub fn send_unmatched<T: Data>(slab: &mut Slab<T>, ids: &[RowId], reason: Reason, port: Port, out: &mut Outbox) {
+    let mut batch = Batch::default();
+    let wanted = out.wants(port);
+    for held in ids.iter().filter_map(|&id| slab.remove(id)) {
+        if wanted {
+            batch.push(Unmatched { row: held.row, reason }, held.time, RowKind::Insert);
+        }
+    }
+    out.send(port, AnyBatch::new(batch));
+}
+
+/// A join that is being put together: its inputs, its name, and its place in the plan.
+pub struct JoinDraft {
+    pub inputs: Vec<Input>,
+    pub name: Option<String>,
+    pub place: &'static Location<'static>,
+}
+
+/// A join that has a place in the plan.
+pub struct Placed {
+    pub draft: JoinDraft,
+    pub node: NodeId,
+}
+
+impl JoinDraft {
+    pub fn flow(&self) -> &Flow {
+        &self.inputs[0].output.flow
+    }
+
+    /// Gives it a place in the plan, so that side outputs can be read before it is finished.
+    pub fn place(self) -> Placed {
+        let flow = self.flow().clone();
+        for input in &self.inputs {
+            flow.must_own(&input.output, self.place);
+        }
+        let node = flow.reserve(self.place);
+        Placed { draft: self, node }
+    }
+
+    fn name(&self, kind: &str) -> String {
+        let labels = || self.inputs.iter().map(|input| input.output.label.as_str()).collect::<Vec<_>>();
+        self.name.clone().unwrap_or_else(|| format!("{}-{kind}", labels().join("-")))
+    }
+}
+
+impl Placed {
+    /// The stream of a side output.
+    pub fn side<T: Data>(&self, port: Port) -> Stream<T> {
+        let label = format!("{}#{}", self.draft.inputs[0].output.label, port.0);
+        Stream::at(Output { flow: self.draft.flow().clone(), from: self.node, port, label })
+    }
+
+    pub fn unmatched<T: Data>(&self, input: usize) -> Stream<Unmatched<T>> {
+        self.side(unmatched_port(input))
+    }
+
+    pub fn late<T: Data>(&self, input: usize) -> Stream<Late<T>> {
+        self.side(late_port(input, self.draft.inputs.len()))
+    }
+
+    /// Puts the finished join into the plan; returns its main output.
+    pub fn finish(
+        self,
+        op: Op,
+        (shape, keeps): (StateShape, Vec<Keeps>),
+        mode: ChangeMode,
+        build: impl Fn(&BuildCx) -> Box<dyn Operator> + Send + Sync + 'static,
+    ) -> Output {
+        let Placed { draft, node: id } = self;
+        let kind = match &op {
+            Op::IntervalJoin { .. } => "interval",
+            _ => "join",
+        };
+        let name = draft.name(kind);
+        let labels: Vec<&str> = draft.inputs.iter().map(|input| input.output.label.as_str()).collect();
+        let side = |what: &str, label: &&str| PortInfo { label: format!("{what} {label}"), mode: ChangeMode::Append };
+        let mut ports = vec![PortInfo::main(mode)];
+        ports.extend(labels.iter().map(|label| side("unmatched", label)));
+        ports.extend(labels.iter().map(|label| side("late", label)));
+        let kept = labels.iter().zip(keeps);
+        let state = kept.map(|(label, keeps)| StateSpec { input: (*label).to_string(), shape, keeps }).collect();
+        let flow = draft.flow().clone();
+        flow.fill(Node {
+            id,
+            name: name.clone(),
+            op,
+            inputs: draft.inputs.iter().map(|input| input.output.edge()).collect(),
+            ports,
+            state,
+            declared_at: draft.place,
+            build: Build::Operator(Arc::new(build)),
+        });
+        Output { flow, from: id, port: Port::MAIN, label: name }
+    }
+}

@@ -1,0 +1,137 @@
+//! Operators: pure values that take batches and watermarks and send batches.
+//!
+//! An operator never blocks, reads no clock and spawns nothing; it runs to completion on every call. Its task merges
+//! watermarks, forwards what it sends and tells it when its inputs have ended.
+
+pub mod chain;
+pub mod interval_join;
+pub mod joined;
+pub mod key_by;
+pub mod multi_join;
+pub mod product;
+pub mod source;
+
+use crate::account::OpFigures;
+use crate::batch::AnyBatch;
+use crate::error::{OpError, RecordError};
+use crate::time::{EventTime, ProcTime, Watermark};
+
+/// Which input of an operator, from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct InputId(pub usize);
+
+/// Which output of an operator: 0 is the main one, the others are side outputs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Port(pub usize);
+
+impl Port {
+    /// The main output.
+    pub const MAIN: Port = Port(0);
+}
+
+/// What an operator knows and may do during a call.
+pub struct Cx<'a> {
+    /// The processing time, handed in by the host.
+    pub now: ProcTime,
+    /// The watermark of the operator: the merge over its inputs.
+    pub watermark: Watermark,
+    /// Where its rows go.
+    pub out: &'a mut Outbox,
+}
+
+/// What an operator has sent during a call.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    sent: Vec<(Port, AnyBatch)>,
+    bad: Vec<RecordError>,
+    wanted: u64,
+}
+
+impl Outbox {
+    /// An outbox of which these ports lead somewhere (a bit each).
+    pub fn new(wanted: u64) -> Outbox {
+        Outbox { sent: Vec::new(), bad: Vec::new(), wanted }
+    }
+
+    /// Whether anybody reads a port. What is sent to another one is dropped, so need not be made.
+    #[inline]
+    pub fn wants(&self, port: Port) -> bool {
+        self.wanted >> port.0.min(63) & 1 == 1
+    }
+
+    /// Sends a batch; an empty one is not sent.
+    pub fn send(&mut self, port: Port, batch: AnyBatch) {
+        if !batch.is_empty() && self.wants(port) {
+            self.sent.push((port, batch));
+        }
+    }
+
+    /// Reports a record that could not become a row.
+    pub fn report_bad(&mut self, record: RecordError) {
+        self.bad.push(record);
+    }
+
+    /// What was sent, in order.
+    pub fn take_sent(&mut self) -> Vec<(Port, AnyBatch)> {
+        std::mem::take(&mut self.sent)
+    }
+
+    /// What was reported, in order.
+    pub fn take_bad(&mut self) -> Vec<RecordError> {
+        std::mem::take(&mut self.bad)
+    }
+}
+
+/// One step of a flow on one partition.
+pub trait Operator: Send {
+    /// Rows have come on an input.
+    ///
+    /// # Errors
+    /// If the flow cannot go on.
+    fn on_batch(&mut self, input: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError>;
+
+    /// Event time has moved on all inputs. Close what is closed; the task forwards the watermark.
+    ///
+    /// # Errors
+    /// If the flow cannot go on.
+    fn on_watermark(&mut self, _cx: &mut Cx<'_>) -> Result<(), OpError> {
+        Ok(())
+    }
+
+    /// All inputs have ended, after the last watermark.
+    ///
+    /// # Errors
+    /// If the flow cannot go on.
+    fn on_end(&mut self, _cx: &mut Cx<'_>) -> Result<(), OpError> {
+        Ok(())
+    }
+
+    /// The clock has reached the deadline.
+    ///
+    /// # Errors
+    /// If the flow cannot go on.
+    fn on_clock(&mut self, _cx: &mut Cx<'_>) -> Result<(), OpError> {
+        Ok(())
+    }
+
+    /// Send what is buffered only to make larger batches: nothing more is ready.
+    ///
+    /// # Errors
+    /// If the flow cannot go on.
+    fn on_flush(&mut self, _cx: &mut Cx<'_>) -> Result<(), OpError> {
+        Ok(())
+    }
+
+    /// The earliest event time that may still be sent; the task never forwards a watermark beyond it.
+    fn earliest_output(&mut self) -> Option<EventTime> {
+        None
+    }
+
+    /// When to call `on_clock` at the latest.
+    fn deadline(&mut self) -> Option<ProcTime> {
+        None
+    }
+
+    /// Where its rows went and what it holds.
+    fn figures(&self) -> OpFigures;
+}

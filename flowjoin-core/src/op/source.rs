@@ -1,0 +1,175 @@
+//! The head of a flow: rows as a reader hands them over become a batch with times, and watermarks are made.
+//!
+//! Each partition has its own generator; the watermark of the source is the merge over its partitions here. A row
+//! whose time cannot be read, or lies too far ahead of the clock, is a bad record and does not move the watermark.
+
+use std::any::Any;
+
+use crate::account::{Account, OpFigures};
+use crate::batch::{AnyBatch, Batch};
+use crate::error::{RecordError, TimeError};
+use crate::io::Page;
+use crate::record::Event;
+use crate::time::ProcTime;
+use crate::watermark::{Generator, Merge, Merged, Progress, Rejoin, Watermarks};
+
+/// A page whose row type is known only to its reader and its source operator.
+pub struct AnyPage(Box<dyn Any + Send>);
+
+impl AnyPage {
+    /// Erases a page.
+    pub fn new<T: Send + 'static>(page: Page<T>) -> AnyPage {
+        AnyPage(Box::new(page))
+    }
+}
+
+/// What a page has become.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// Its rows, if it had any.
+    pub batch: Option<AnyBatch>,
+    /// Records that could not become rows.
+    pub bad: Vec<RecordError>,
+}
+
+/// Makes a batch of a page; the only typed part of a source.
+pub trait Stamp: Send {
+    /// Takes a page of one partition, and tells the generator of its times.
+    fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken;
+}
+
+/// Stamps rows by their [`Event`] time.
+pub struct EventStamp<T> {
+    strategy: Watermarks,
+    origin: String,
+    rows: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: Event> EventStamp<T> {
+    /// The stamp of a source of this name.
+    pub fn new(origin: String) -> Self {
+        EventStamp { strategy: T::watermarks(), origin, rows: std::marker::PhantomData }
+    }
+
+    #[cold]
+    fn bad_time(&self, row: &T, origin: Option<&(String, u64)>, error: &TimeError) -> RecordError {
+        RecordError {
+            reason: error.to_string(),
+            raw: serde_json::to_vec(row).unwrap_or_default(),
+            origin: origin.map_or_else(|| self.origin.clone(), |(file, _)| file.clone()),
+            position: origin.map(|&(_, line)| line),
+        }
+    }
+}
+
+impl<T: Event> Stamp for EventStamp<T> {
+    fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
+        let Ok(page) = page.0.downcast::<Page<T>>() else {
+            unreachable!("a source reads pages of its own rows")
+        };
+        let Page { rows, mut bad, origins } = *page;
+        let arrival = now.as_event_time();
+        let field = self.strategy.field().unwrap_or_default();
+        let mut times = Vec::with_capacity(rows.len());
+        let mut wrong = Vec::new();
+        for (index, row) in rows.iter().enumerate() {
+            let time = row.event_time(arrival).and_then(|time| {
+                let beyond = self.strategy.beyond_future(time, now);
+                if beyond { Err(TimeError::in_the_future(field, time, arrival)) } else { Ok(time) }
+            });
+            match time {
+                Ok(time) => {
+                    generator.on_row(time);
+                    times.push(time);
+                }
+                Err(error) => {
+                    bad.push(self.bad_time(row, origins.get(index), &error));
+                    wrong.push(index);
+                }
+            }
+        }
+        let rows = without(rows, &wrong);
+        let batch = (!rows.is_empty()).then(|| AnyBatch::new(Batch::from_rows(rows, times)));
+        Taken { batch, bad }
+    }
+}
+
+fn without<T>(rows: Vec<T>, wrong: &[usize]) -> Vec<T> {
+    if wrong.is_empty() {
+        return rows;
+    }
+    let mut wrong = wrong.iter().peekable();
+    let keep = |&(index, _): &(usize, T)| wrong.next_if(|&&w| w == index).is_none();
+    rows.into_iter().enumerate().filter(keep).map(|(_, row)| row).collect()
+}
+
+/// The partitions of a source that one task reads.
+pub struct SourceState {
+    stamp: Box<dyn Stamp>,
+    generators: Vec<Generator>,
+    merge: Merge,
+    account: Account,
+    ticked: ProcTime,
+}
+
+impl SourceState {
+    /// A source of which this task reads so many partitions.
+    pub fn new(stamp: Box<dyn Stamp>, strategy: &Watermarks, partitions: usize, now: ProcTime) -> SourceState {
+        let generators = vec![Generator::new(strategy.clone(), now); partitions];
+        SourceState { stamp, generators, merge: Merge::new(partitions, Rejoin::AtOnce), account: Account::default(), ticked: now }
+    }
+
+    /// Whether this task reads no partition of it.
+    pub fn is_empty(&self) -> bool {
+        self.generators.is_empty()
+    }
+
+    /// A page has come; returns what it has become, and the progress before its rows and after them.
+    pub fn on_page(&mut self, partition: usize, page: AnyPage, now: ProcTime) -> (Taken, Merged, Merged) {
+        let generator = &mut self.generators[partition];
+        let taken = self.stamp.stamp(page, now, generator);
+        let rows = taken.batch.as_ref().map_or(0, AnyBatch::len) as u64;
+        self.account.rows += rows + taken.bad.len() as u64;
+        self.account.matched += rows;
+        self.account.bad += taken.bad.len() as u64;
+        let woken = if rows > 0 { generator.on_rows(now) } else { None };
+        let moved = generator.advance(now);
+        let before = woken.map_or_else(Merged::default, |progress| self.merge.update(partition, progress));
+        let after = moved.map_or_else(Merged::default, |w| self.merge.update(partition, Progress::At(w)));
+        (taken, before, after)
+    }
+
+    /// The host knows better than the generator: the end of a partition, or a test that sets the watermark by hand.
+    pub fn on_progress(&mut self, partition: usize, progress: Progress) -> Merged {
+        self.merge.update(partition, progress)
+    }
+
+    /// The clock has moved.
+    pub fn on_clock(&mut self, now: ProcTime) -> Vec<Merged> {
+        self.ticked = now;
+        let mut news = Vec::new();
+        for (partition, generator) in self.generators.iter_mut().enumerate() {
+            // Arrival time moves with the clock, so such a partition is never behind by being quiet.
+            let by_arrival = generator.by_arrival().then(|| generator.advance(now)).flatten().map(Progress::At);
+            for progress in by_arrival.into_iter().chain(generator.on_clock(now)) {
+                news.push(self.merge.update(partition, progress));
+            }
+        }
+        news
+    }
+
+    /// When to call [`on_clock`](Self::on_clock) at the latest.
+    pub fn deadline(&self) -> Option<ProcTime> {
+        let idle = self.generators.iter().filter_map(Generator::idle_at).min();
+        let arrival = self.generators.iter().any(Generator::by_arrival).then(|| self.ticked.plus(ARRIVAL_TICK));
+        idle.into_iter().chain(arrival).min()
+    }
+
+    /// What has come in.
+    pub fn figures(&self) -> OpFigures {
+        OpFigures { accounts: vec![self.account], emitted: self.account.matched, ..OpFigures::default() }
+    }
+}
+
+/// How often the watermark of a source by arrival time moves while nothing comes.
+const ARRIVAL_TICK: crate::time::Span = crate::time::millis(100);

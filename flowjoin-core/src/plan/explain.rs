@@ -1,0 +1,122 @@
+//! What a flow is, in words: text, JSON and Mermaid, all from one description.
+
+mod text;
+mod words;
+
+use serde::Serialize;
+
+use super::{Build, Node, Op, Plan};
+use crate::watermark::Watermarks;
+
+/// A plan, described. `Display` gives the text; [`json`](Explain::json) and [`mermaid`](Explain::mermaid) the others.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explain {
+    /// The name of the flow.
+    pub flow: String,
+    /// Its steps; inputs come before what reads them.
+    pub steps: Vec<Step>,
+    /// How many exchanges there are, at a parallelism above one.
+    pub exchanges: usize,
+    /// How many stages there are, at a parallelism above one.
+    pub stages: usize,
+    /// What its author may want to think about.
+    pub warnings: Vec<String>,
+}
+
+/// One step, described.
+#[derive(Clone, Debug, Serialize)]
+pub struct Step {
+    /// Its number.
+    pub id: usize,
+    /// Its name.
+    pub name: String,
+    /// What it is: `source`, `multi join`, …
+    pub kind: String,
+    /// Settings, in words.
+    pub detail: String,
+    /// What it reads.
+    pub inputs: Vec<StepInput>,
+    /// What it sends, and where that goes.
+    pub outputs: Vec<StepOutput>,
+    /// What it keeps.
+    pub state: Vec<StepState>,
+    /// How watermarks are made, at a source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watermarks: Option<String>,
+    /// The place in the user's code.
+    pub declared_at: String,
+}
+
+/// An input of a step, described.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepInput {
+    /// The step it comes from.
+    pub from: usize,
+    /// Its name there: that of the source or join it stems from.
+    pub name: String,
+    /// Whether it may be missing in the result.
+    pub optional: bool,
+    /// `append-only` or `changelog`.
+    pub mode: String,
+    /// `exchange by key` or `forward`.
+    pub edge: String,
+}
+
+/// An output of a step, described.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepOutput {
+    /// `main`, `unmatched orders`, `late orders`.
+    pub port: String,
+    /// `append-only` or `changelog`.
+    pub mode: String,
+    /// The steps that read it.
+    pub to: Vec<usize>,
+}
+
+/// What a step keeps for one input, described.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepState {
+    /// The input.
+    pub input: String,
+    /// `rows by key` or `rows by key and time`.
+    pub shape: String,
+    /// How long.
+    pub keeps: String,
+}
+
+impl Explain {
+    /// Describes a plan.
+    pub fn of(plan: &Plan) -> Explain {
+        let stages = super::Stages::of(plan, 2).stages.len();
+        Explain {
+            flow: plan.name().to_string(),
+            steps: plan.nodes().iter().map(|node| words::step(plan, node)).collect(),
+            exchanges: plan.nodes().iter().filter(|node| matches!(node.op, Op::KeyBy { .. })).count(),
+            stages,
+            warnings: words::warnings(plan),
+        }
+    }
+
+    /// As JSON, indented.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_else(|e| format!("{{\"error\": \"{e}\"}}"))
+    }
+
+    /// As a Mermaid flow chart.
+    pub fn mermaid(&self) -> String {
+        text::mermaid(self)
+    }
+}
+
+impl std::fmt::Display for Explain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        text::tree(self, f)
+    }
+}
+
+fn strategy(node: &Node) -> Option<Watermarks> {
+    match &node.build {
+        Build::Source(source) => Some(source.strategy()),
+        Build::Operator(_) | Build::Sink(_) => None,
+    }
+}

@@ -1,0 +1,177 @@
+//! The words for each step of a plan, and what its author is warned of.
+
+use super::{Step, StepInput, StepOutput, StepState, strategy};
+use crate::op::Port;
+use crate::plan::{Build, Node, NodeId, Op, Plan};
+use crate::state::{Keeps, StateShape, Ttl};
+
+/// Describes one node.
+pub fn step(plan: &Plan, node: &Node) -> Step {
+    Step {
+        id: node.id.0,
+        name: node.name.clone(),
+        kind: kind(node),
+        detail: detail(plan, node),
+        inputs: (0..node.inputs.len()).map(|input| step_input(plan, node, input)).collect(),
+        outputs: outputs(plan, node),
+        state: node.state.iter().map(|spec| StepState {
+            input: spec.input.clone(),
+            shape: match spec.shape {
+                StateShape::KeyedRows => "rows by key".to_string(),
+                StateShape::Timeline => "rows by key and time".to_string(),
+            },
+            keeps: spec.keeps.to_string(),
+        }).collect(),
+        watermarks: strategy(node).map(|strategy| strategy.to_string()),
+        declared_at: node.declared_at.to_string(),
+    }
+}
+
+fn kind(node: &Node) -> String {
+    match &node.op {
+        Op::Source => "source".to_string(),
+        Op::Apply { verb } => (*verb).to_string(),
+        Op::Union => "union".to_string(),
+        Op::KeyBy { .. } => "key by".to_string(),
+        Op::MultiJoin { optional } if optional.len() == 2 => "join".to_string(),
+        Op::MultiJoin { .. } => "multi join".to_string(),
+        Op::IntervalJoin { .. } => "interval join".to_string(),
+        Op::Sink => "sink".to_string(),
+    }
+}
+
+fn detail(plan: &Plan, node: &Node) -> String {
+    match (&node.op, &node.build) {
+        (_, Build::Source(source)) => endpoint(&source.endpoint()),
+        (_, Build::Sink(sink)) => endpoint(&sink.endpoint()),
+        (Op::KeyBy { key }, _) => key.clone(),
+        (Op::MultiJoin { .. }, _) => format!("on {}", keys(plan, node)),
+        (Op::IntervalJoin { lower, upper, joins_late, .. }, _) => {
+            let late = if *joins_late { ", late rows join" } else { "" };
+            format!("on {}, right − left in [{lower}, {upper}]{late}", keys(plan, node))
+        }
+        _ => String::new(),
+    }
+}
+
+fn endpoint(endpoint: &crate::io::Endpoint) -> String {
+    let words = [endpoint.kind.as_str(), endpoint.detail.as_str()];
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+// Often all inputs are keyed by the same words; then they are said once.
+fn keys(plan: &Plan, node: &Node) -> String {
+    let of = |id: NodeId| match &plan.node(id).op {
+        Op::KeyBy { key } => key.clone(),
+        _ => String::new(),
+    };
+    // A closure has no name to tell.
+    let mut keys: Vec<String> = node.inputs.iter().map(|edge| of(edge.from)).filter(|key| !key.is_empty()).collect();
+    keys.dedup();
+    if keys.is_empty() { "key".to_string() } else { keys.join(" = ") }
+}
+
+/// The name of what an edge stems from: the nearest source, join or side output.
+pub fn origin(plan: &Plan, id: NodeId, port: Port) -> String {
+    let node = plan.node(id);
+    match &node.op {
+        Op::Source => node.name.clone(),
+        Op::MultiJoin { .. } | Op::IntervalJoin { .. } if port == Port::MAIN => node.name.clone(),
+        Op::MultiJoin { .. } | Op::IntervalJoin { .. } => node.ports[port.0].label.clone(),
+        Op::Apply { .. } | Op::KeyBy { .. } | Op::Sink => origin_of_input(plan, node, 0),
+        Op::Union => {
+            let names: Vec<String> = (0..node.inputs.len()).map(|input| origin_of_input(plan, node, input)).collect();
+            names.join("+")
+        }
+    }
+}
+
+fn origin_of_input(plan: &Plan, node: &Node, input: usize) -> String {
+    let edge = node.inputs[input];
+    origin(plan, edge.from, edge.port)
+}
+
+fn step_input(plan: &Plan, node: &Node, input: usize) -> StepInput {
+    let edge = node.inputs[input];
+    let from = plan.node(edge.from);
+    let exchanged = matches!(from.op, Op::KeyBy { .. });
+    let optional = match &node.op {
+        Op::MultiJoin { optional } => optional[input],
+        Op::IntervalJoin { optional, .. } => optional[input],
+        _ => false,
+    };
+    StepInput {
+        from: edge.from.0,
+        name: origin(plan, edge.from, edge.port),
+        optional,
+        mode: from.ports[edge.port.0].mode.to_string(),
+        edge: if exchanged { "exchange by key" } else { "forward" }.to_string(),
+    }
+}
+
+fn outputs(plan: &Plan, node: &Node) -> Vec<StepOutput> {
+    let to = |port: usize| {
+        let readers = plan.readers(node.id).filter(|(from, ..)| from.0 == port);
+        let mut to: Vec<usize> = readers.map(|(_, id, _)| id.0).collect();
+        to.dedup();
+        to
+    };
+    let ports = node.ports.iter().enumerate();
+    ports.map(|(port, info)| StepOutput { port: info.label.clone(), mode: info.mode.to_string(), to: to(port) }).collect()
+}
+
+/// What the author of a flow may want to think about.
+pub fn warnings(plan: &Plan) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for node in plan.nodes() {
+        for spec in &node.state {
+            if spec.keeps == Keeps::Ttl(Ttl::Forever) {
+                warnings.push(format!(
+                    "join {}: rows of `{}` are kept for ever, so its state grows with the input",
+                    node.name, spec.input
+                ));
+            }
+        }
+        if node.op.is_join() {
+            warnings.extend(no_idleness(plan, node));
+        }
+    }
+    warnings
+}
+
+// A join that cleans by event time stands still while one of its inputs is quiet.
+fn no_idleness(plan: &Plan, join: &Node) -> Vec<String> {
+    let waits = |keeps: &Keeps| matches!(keeps, Keeps::PastTime(_) | Keeps::Ttl(Ttl::For(_, crate::state::Clock::Event)));
+    if !join.state.iter().any(|spec| waits(&spec.keeps)) {
+        return Vec::new();
+    }
+    let mut sources = Vec::new();
+    for edge in &join.inputs {
+        sources_below(plan, edge.from, &mut sources);
+    }
+    sources.sort_unstable();
+    sources.dedup();
+    let quiet = |id: &NodeId| {
+        let strategy = strategy(plan.node(*id));
+        strategy.is_some_and(|strategy| strategy.field().is_some() && strategy.idle_after().is_none())
+    };
+    let named = sources.into_iter().filter(quiet).map(|id| {
+        format!(
+            "join {}: source `{}` has no idleness; while one of its partitions is quiet, event time stands still and \
+             nothing is cleaned or comes out unmatched",
+            join.name,
+            plan.node(id).name
+        )
+    });
+    named.collect()
+}
+
+fn sources_below(plan: &Plan, id: NodeId, found: &mut Vec<NodeId>) {
+    let node = plan.node(id);
+    if node.op == Op::Source {
+        found.push(id);
+    }
+    for edge in &node.inputs {
+        sources_below(plan, edge.from, found);
+    }
+}

@@ -1,0 +1,147 @@
+//! State: what an operator keeps between rows.
+//!
+//! Rows live in a [`Slab`] and are known elsewhere by [`RowId`]; keyed views hold lists of ids. A view is sharded by
+//! key group, which is the unit to grow, expire and move. Nothing is encoded while it only lives in memory, and no
+//! view exposes an order of iteration that is not defined.
+
+mod bits;
+mod expiry;
+mod rows;
+mod slab;
+mod table;
+mod timeline;
+
+pub use bits::Bits;
+pub use expiry::{Due, Expiry};
+pub use rows::{Hushed, KeyedRows, Lists, Met, Spill};
+pub use slab::{Held, Slab};
+pub use table::{Place, Table, prefetch};
+pub use timeline::{Side, Timeline};
+
+use crate::time::Span;
+
+/// The number of a row in the slab of one input of one task.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RowId(u32);
+
+impl RowId {
+    /// No row: the place of an optional input that is empty.
+    pub const MISSING: RowId = RowId(u32::MAX);
+
+    /// How many rows one slab can number.
+    pub const LIMIT: usize = (1 << 31) - 1;
+
+    /// The id of this number.
+    pub const fn new(index: u32) -> RowId {
+        RowId(index)
+    }
+
+    /// Its number.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Whether it stands for no row.
+    pub const fn is_missing(self) -> bool {
+        self.0 == u32::MAX
+    }
+}
+
+/// The clock that a time-to-live runs on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clock {
+    /// The clock of the machine.
+    Processing,
+    /// The watermark.
+    Event,
+}
+
+impl std::fmt::Display for Clock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Clock::Processing => "processing time",
+            Clock::Event => "event time",
+        })
+    }
+}
+
+/// How long a row is kept after it was written. There is no default: for ever must be spelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ttl {
+    /// A row has expired when its last write + this span is at or before now, on this clock.
+    For(Span, Clock),
+    /// Rows are never dropped; state grows with the input.
+    Forever,
+}
+
+impl Ttl {
+    /// The span and the clock, if rows expire at all.
+    pub const fn span(self) -> Option<(Span, Clock)> {
+        match self {
+            Ttl::For(span, clock) => Some((span, clock)),
+            Ttl::Forever => None,
+        }
+    }
+}
+
+impl From<Span> for Ttl {
+    /// A span alone is one of processing time.
+    fn from(span: Span) -> Ttl {
+        Ttl::For(span, Clock::Processing)
+    }
+}
+
+impl Span {
+    /// A time-to-live of this length on a clock: `hours(24).on(Clock::Event)`.
+    pub const fn on(self, clock: Clock) -> Ttl {
+        Ttl::For(self, clock)
+    }
+}
+
+impl std::fmt::Display for Ttl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Ttl::For(span, clock) => write!(f, "ttl {span} ({clock})"),
+            Ttl::Forever => f.write_str("kept for ever"),
+        }
+    }
+}
+
+/// The shape of a state view, for explain and for finding it again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StateShape {
+    /// Lists of rows by key, one list an input.
+    KeyedRows,
+    /// Rows by key and time, one line an input.
+    Timeline,
+}
+
+/// What an operator keeps for one of its inputs; known before anything runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StateSpec {
+    /// The name of the input.
+    pub input: String,
+    /// The view.
+    pub shape: StateShape,
+    /// How long a row stays.
+    pub keeps: Keeps,
+}
+
+/// How long a state view keeps a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeps {
+    /// For a time-to-live.
+    Ttl(Ttl),
+    /// Until the watermark is so far past the row's time.
+    PastTime(Span),
+}
+
+impl std::fmt::Display for Keeps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Keeps::Ttl(ttl) => write!(f, "{ttl}"),
+            Keeps::PastTime(span) if span.is_negative() => write!(f, "until the watermark passes its time − {}", -*span),
+            Keeps::PastTime(span) => write!(f, "until the watermark passes its time + {span}"),
+        }
+    }
+}

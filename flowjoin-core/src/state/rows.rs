@@ -1,0 +1,298 @@
+//! Rows by key: for each key one entry with N lists of row ids.
+//!
+//! The first row of each input stands in the entry itself, with a presence bit an input, so that one look-up answers
+//! "is there a match" whatever N is. A list of more than one row is spilled to a block of ids beside the table.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::table::{Place, Table};
+use super::{Bits, RowId};
+use crate::key::Key;
+
+/// The rows of N inputs by key.
+pub type KeyedRows<K, const N: usize> = Table<K, Lists<N>, Spill>;
+
+/// The lists of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lists<const N: usize> {
+    // A row, a spilled list (top bit set), or missing.
+    first: [RowId; N],
+    present: u16,
+    many: u16,
+    hushed: u16,
+}
+
+/// The lists of a shard that hold more than one row.
+#[derive(Debug, Default)]
+pub struct Spill {
+    lists: Vec<VecDeque<RowId>>,
+    free: Vec<u32>,
+}
+
+const SPILLED: u32 = 1 << 31;
+
+impl<const N: usize> Default for Lists<N> {
+    fn default() -> Self {
+        const { assert!(N <= 16, "a presence bit an input") };
+        Lists { first: [RowId::MISSING; N], present: 0, many: 0, hushed: 0 }
+    }
+}
+
+impl<const N: usize> Lists<N> {
+    /// A bit for each input that has a row.
+    #[inline]
+    pub fn present(&self) -> u16 {
+        self.present
+    }
+
+    /// A bit for each input that has more than one row.
+    #[inline]
+    pub fn many(&self) -> u16 {
+        self.many
+    }
+
+    /// A bit for each input whose last row expired in silence, so that its gap was not announced.
+    #[inline]
+    pub fn hushed(&self) -> u16 {
+        self.hushed
+    }
+
+    /// Notes that the gap of an input was, or was not, announced.
+    pub fn set_hushed(&mut self, input: usize, hushed: bool) {
+        self.hushed = if hushed { self.hushed | 1 << input } else { self.hushed & !(1 << input) };
+    }
+
+    /// The only row of each input, where no input has more than one.
+    #[inline]
+    pub fn singles(&self) -> &[RowId; N] {
+        debug_assert_eq!(self.many, 0, "an input has a list");
+        &self.first
+    }
+
+    /// Appends a row to the list of an input; returns whether it is the first there.
+    #[inline]
+    pub fn push(&mut self, input: usize, id: RowId, spill: &mut Spill) -> bool {
+        let bit = 1 << input;
+        if self.present & bit == 0 {
+            self.first[input] = id;
+            self.present |= bit;
+            return true;
+        }
+        if self.many & bit == 0 {
+            let index = spill.take_list();
+            spill.lists[index as usize].extend([self.first[input], id]);
+            self.first[input] = RowId::new(SPILLED | index);
+            self.many |= bit;
+        } else {
+            spill.list_mut(self.first[input]).push_back(id);
+        }
+        false
+    }
+
+    /// Takes a row out of the list of an input; returns whether it was there. The order of the others stays.
+    pub fn remove(&mut self, input: usize, id: RowId, spill: &mut Spill) -> bool {
+        let bit = 1 << input;
+        if self.many & bit == 0 {
+            let found = self.present & bit != 0 && self.first[input] == id;
+            if found {
+                self.first[input] = RowId::MISSING;
+                self.present &= !bit;
+            }
+            return found;
+        }
+        let reference = self.first[input];
+        let list = spill.list_mut(reference);
+        let Some(position) = list.iter().position(|&other| other == id) else { return false };
+        list.remove(position);
+        if list.len() == 1 {
+            self.first[input] = list[0];
+            self.many &= !bit;
+            spill.give_list(reference);
+        }
+        true
+    }
+
+    /// Whether the list of an input has this row.
+    pub fn contains(&self, input: usize, id: RowId, spill: &Spill) -> bool {
+        let (front, back) = self.list(input, spill);
+        front.contains(&id) || back.contains(&id)
+    }
+
+    /// The rows of an input in the order in which they came, as two runs.
+    #[inline]
+    pub fn list<'a>(&'a self, input: usize, spill: &'a Spill) -> (&'a [RowId], &'a [RowId]) {
+        let bit = 1 << input;
+        if self.present & bit == 0 {
+            (&[], &[])
+        } else if self.many & bit == 0 {
+            (std::slice::from_ref(&self.first[input]), &[])
+        } else {
+            spill.list(self.first[input]).as_slices()
+        }
+    }
+}
+
+impl Spill {
+    fn take_list(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.lists.push(VecDeque::new());
+            (self.lists.len() - 1) as u32
+        })
+    }
+
+    fn give_list(&mut self, reference: RowId) {
+        let index = (reference.index() as u32) & !SPILLED;
+        self.lists[index as usize] = VecDeque::new();
+        self.free.push(index);
+    }
+
+    fn list(&self, reference: RowId) -> &VecDeque<RowId> {
+        &self.lists[(reference.index() as u32 & !SPILLED) as usize]
+    }
+
+    fn list_mut(&mut self, reference: RowId) -> &mut VecDeque<RowId> {
+        &mut self.lists[(reference.index() as u32 & !SPILLED) as usize]
+    }
+
+    /// Bytes taken.
+    pub fn bytes(&self) -> u64 {
+        let ids: usize = self.lists.iter().map(|list| list.capacity() * size_of::<RowId>()).sum();
+        (ids + self.lists.capacity() * size_of::<VecDeque<RowId>>() + self.free.capacity() * 4) as u64
+    }
+}
+
+impl<K: Key, const N: usize> KeyedRows<K, N> {
+    /// Bytes taken by the table and its lists.
+    pub fn total_bytes(&self) -> u64 {
+        self.bytes(Spill::bytes)
+    }
+
+    /// Takes a row out of the list of an input, by its hash and id; the entry goes when all its lists are empty.
+    /// Returns its place, or none when the entry has gone, if the row was there.
+    pub fn take_row(&mut self, hash: u64, input: usize, id: RowId) -> Option<Option<Place>> {
+        let place = self.find_by(hash, |lists, spill| lists.contains(input, id, spill))?;
+        let (lists, spill) = self.at(place);
+        lists.remove(input, id, spill);
+        if lists.present() == 0 {
+            self.remove(place);
+            return Some(None);
+        }
+        Some(Some(place))
+    }
+}
+
+/// What has been said about gaps, where rows of optional inputs can expire in silence.
+///
+/// A result with a gap at input `j` stands downstream iff `j` has been empty since the newest row of that result
+/// came: else the gap was filled when that row came, and when the filler expired nobody was told. So the arrival of
+/// each row is numbered, and for the few keys where a list was emptied in silence, the number at that moment is kept.
+#[derive(Debug)]
+pub struct Hushed<K, const N: usize> {
+    next: u64,
+    arrivals: [Vec<u64>; N],
+    emptied: BTreeMap<K, [u64; N]>,
+}
+
+impl<K: Key, const N: usize> Default for Hushed<K, N> {
+    fn default() -> Self {
+        Hushed { next: 1, arrivals: std::array::from_fn(|_| Vec::new()), emptied: BTreeMap::new() }
+    }
+}
+
+impl<K: Key, const N: usize> Hushed<K, N> {
+    /// A row has come.
+    pub fn on_arrival(&mut self, input: usize, id: RowId) {
+        let arrivals = &mut self.arrivals[input];
+        if arrivals.len() <= id.index() {
+            arrivals.resize(id.index() + 1, 0);
+        }
+        arrivals[id.index()] = self.next;
+        self.next += 1;
+    }
+
+    /// The last row of an optional input has expired.
+    pub fn on_emptied(&mut self, key: &K, input: usize) {
+        self.emptied.entry(key.clone()).or_insert([0; N])[input] = self.next;
+    }
+
+    /// The gap of an input has been announced for all that stands under the key.
+    pub fn on_announced(&mut self, key: &K, input: usize) {
+        if let Some(emptied) = self.emptied.get_mut(key) {
+            emptied[input] = 0;
+        }
+    }
+
+    /// Nothing is held under the key any more.
+    pub fn on_gone(&mut self, key: &K) {
+        self.emptied.remove(key);
+    }
+
+    /// Whether a result with gaps was said and stands.
+    pub fn stands(&self, key: &K, ids: &[RowId; N]) -> bool {
+        let Some(emptied) = self.emptied.get(key) else { return true };
+        let rows = ids.iter().enumerate().filter(|(_, id)| !id.is_missing());
+        let newest = rows.map(|(input, id)| self.arrivals[input][id.index()]).max().unwrap_or(0);
+        ids.iter().zip(emptied).all(|(id, &emptied)| !id.is_missing() || emptied <= newest)
+    }
+
+    /// Bytes taken.
+    pub fn bytes(&self) -> u64 {
+        let arrivals: usize = self.arrivals.iter().map(|column| column.capacity() * 8).sum();
+        (arrivals + self.emptied.len() * (size_of::<K>() + size_of::<[u64; N]>())) as u64
+    }
+}
+
+/// Which rows have met a partner, an input each.
+pub type Met<const N: usize> = [Bits; N];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows<const N: usize>(lists: &Lists<N>, input: usize, spill: &Spill) -> Vec<usize> {
+        let (front, back) = lists.list(input, spill);
+        front.iter().chain(back).map(|id| id.index()).collect()
+    }
+
+    #[test]
+    fn a_list_keeps_the_order_of_arrival_through_removals() {
+        let (mut lists, mut spill) = (Lists::<3>::default(), Spill::default());
+        assert!(lists.push(1, RowId::new(9), &mut spill));
+        assert!(!lists.push(1, RowId::new(4), &mut spill));
+        assert!(!lists.push(1, RowId::new(7), &mut spill));
+        assert_eq!((lists.present(), lists.many()), (0b010, 0b010));
+        assert!(lists.contains(1, RowId::new(7), &spill) && !lists.contains(0, RowId::new(7), &spill));
+        assert!(lists.remove(1, RowId::new(4), &mut spill) && !lists.remove(1, RowId::new(4), &mut spill));
+        assert_eq!(rows(&lists, 1, &spill), [9, 7]);
+        assert!(lists.remove(1, RowId::new(9), &mut spill));
+        assert_eq!((rows(&lists, 1, &spill), lists.many()), (vec![7], 0));
+        assert!(lists.remove(1, RowId::new(7), &mut spill));
+        assert_eq!(lists, Lists::default());
+    }
+
+    #[test]
+    fn an_entry_goes_with_its_last_row() {
+        let mut table: KeyedRows<u8, 2> = KeyedRows::default();
+        let place = table.upsert(5, 1);
+        let (lists, spill) = table.at(place);
+        lists.push(0, RowId::new(1), spill);
+        lists.push(1, RowId::new(1), spill);
+        assert!(matches!(table.take_row(5, 0, RowId::new(1)), Some(Some(_))));
+        assert_eq!(table.take_row(5, 0, RowId::new(1)), None);
+        assert_eq!(table.take_row(5, 1, RowId::new(1)), Some(None));
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn a_gap_that_was_filled_when_a_row_came_does_not_stand_after_the_filler_expired() {
+        let mut hushed: Hushed<u8, 2> = Hushed::default();
+        let (old, new) = (RowId::new(0), RowId::new(1));
+        hushed.on_arrival(0, old);
+        hushed.on_emptied(&1, 1);
+        hushed.on_arrival(0, new);
+        assert!(!hushed.stands(&1, &[old, RowId::MISSING]));
+        assert!(hushed.stands(&1, &[new, RowId::MISSING]));
+        hushed.on_announced(&1, 1);
+        assert!(hushed.stands(&1, &[old, RowId::MISSING]));
+    }
+}

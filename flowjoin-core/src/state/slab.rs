@@ -1,0 +1,154 @@
+//! Rows by id.
+//!
+//! Rows stand in chunks that never move, so growing never copies a row and never stops the operator; the places of
+//! rows that left are used again, the last one first.
+
+use super::RowId;
+use super::table::prefetch;
+use crate::error::OpError;
+use crate::time::EventTime;
+
+/// A row in state, with its event time.
+#[derive(Clone, Debug)]
+pub struct Held<T> {
+    /// The row.
+    pub row: T,
+    /// Its event time.
+    pub time: EventTime,
+}
+
+/// The rows of one input of one task.
+#[derive(Debug)]
+pub struct Slab<T> {
+    chunks: Vec<Vec<Option<Held<T>>>>,
+    free: Vec<RowId>,
+    used: usize,
+    live: usize,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Slab { chunks: Vec::new(), free: Vec::new(), used: 0, live: 0 }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Takes a row in.
+    ///
+    /// # Errors
+    /// If the slab has no numbers left.
+    #[inline]
+    pub fn insert(&mut self, row: T, time: EventTime) -> Result<RowId, OpError> {
+        self.live += 1;
+        if let Some(id) = self.free.pop() {
+            self.chunks[id.index() / CHUNK][id.index() % CHUNK] = Some(Held { row, time });
+            return Ok(id);
+        }
+        let index = self.used;
+        if index.is_multiple_of(CHUNK) {
+            self.add_chunk()?;
+        }
+        self.chunks[index / CHUNK].push(Some(Held { row, time }));
+        self.used += 1;
+        Ok(RowId::new(index as u32))
+    }
+
+    #[cold]
+    fn add_chunk(&mut self) -> Result<(), OpError> {
+        if self.used + CHUNK > RowId::LIMIT {
+            return Err(OpError::too_many_rows());
+        }
+        // The first chunk starts small: most joins of small flows never fill one.
+        self.chunks.push(Vec::with_capacity(if self.used == 0 { 16 } else { CHUNK }));
+        Ok(())
+    }
+
+    /// The row of this id, if it is held.
+    #[inline]
+    pub fn get(&self, id: RowId) -> Option<&Held<T>> {
+        self.chunks.get(id.index() / CHUNK)?.get(id.index() % CHUNK)?.as_ref()
+    }
+
+    /// Asks the processor for the row, which will be needed soon.
+    #[inline]
+    pub fn prefetch(&self, id: RowId) {
+        if let Some(held) = self.chunks.get(id.index() / CHUNK).and_then(|chunk| chunk.get(id.index() % CHUNK)) {
+            prefetch(held);
+        }
+    }
+
+    /// Takes a row out; its id may be given to another row.
+    pub fn remove(&mut self, id: RowId) -> Option<Held<T>> {
+        let held = self.vacate(id)?;
+        self.free.push(id);
+        Some(held)
+    }
+
+    /// Takes a row out and keeps its id from being given away until [`release`](Self::release).
+    pub fn vacate(&mut self, id: RowId) -> Option<Held<T>> {
+        let held = self.chunks.get_mut(id.index() / CHUNK)?.get_mut(id.index() % CHUNK)?.take()?;
+        self.live -= 1;
+        Some(held)
+    }
+
+    /// Gives back the id of a vacated row.
+    pub fn release(&mut self, id: RowId) {
+        debug_assert!(self.get(id).is_none(), "only a vacated id is given back");
+        self.free.push(id);
+    }
+
+    /// How many rows are held.
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    /// The ids of the rows held, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = RowId> {
+        let all = self.chunks.iter().flatten().enumerate();
+        all.filter(|(_, held)| held.is_some()).map(|(index, _)| RowId::new(index as u32))
+    }
+
+    /// Bytes taken for rows and ids, without what rows own elsewhere.
+    pub fn bytes(&self) -> u64 {
+        let chunks: usize = self.chunks.iter().map(|chunk| chunk.capacity() * size_of::<Option<Held<T>>>()).sum();
+        (chunks + self.free.capacity() * size_of::<RowId>()) as u64
+    }
+}
+
+const CHUNK: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_rows_that_left_are_used_again() {
+        let mut slab = Slab::default();
+        let ids: Vec<_> = (0..10_000).map(|n| slab.insert(n, EventTime::MIN).unwrap()).collect();
+        assert_eq!(slab.get(ids[9_999]).unwrap().row, 9_999);
+        assert_eq!(slab.remove(ids[5]).unwrap().row, 5);
+        assert!(slab.get(ids[5]).is_none() && slab.remove(ids[5]).is_none());
+        assert_eq!(slab.insert(77, EventTime::MIN).unwrap(), ids[5]);
+        assert_eq!((slab.len(), slab.ids().count()), (10_000, 10_000));
+    }
+
+    #[test]
+    fn a_vacated_id_is_not_given_away() {
+        let mut slab = Slab::default();
+        let id = slab.insert("a", EventTime::MIN).unwrap();
+        slab.vacate(id);
+        assert_ne!(slab.insert("b", EventTime::MIN).unwrap(), id);
+        slab.release(id);
+        assert_eq!(slab.insert("c", EventTime::MIN).unwrap(), id);
+    }
+
+    #[test]
+    fn a_missing_row_is_not_held() {
+        assert!(Slab::<u8>::default().get(RowId::MISSING).is_none());
+    }
+}

@@ -1,0 +1,338 @@
+//! A task: one stage on one partition. All of flowjoin's behaviour, none of its waiting.
+//!
+//! The host hands inputs in with [`Task::handle`] and carries out the [`Effect`]s that come of it. Merging and
+//! forwarding of watermarks, idleness and ends are here, once, and not in the operators.
+
+mod deploy;
+mod node;
+
+use std::collections::VecDeque;
+
+pub use deploy::{Deployment, Reading};
+pub use node::{Target, TaskNode};
+
+use crate::account::OpFigures;
+use crate::batch::AnyBatch;
+use crate::error::{OpError, RecordError};
+use crate::op::source::AnyPage;
+use crate::op::{Cx, InputId, Outbox, Port};
+use crate::plan::NodeId;
+use crate::time::ProcTime;
+use crate::watermark::{Merged, Progress};
+
+/// The number of a task among all of a deployment.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TaskId(pub usize);
+
+/// Where in a task a message goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Inlet {
+    /// The node, by its position in the task.
+    pub node: usize,
+    /// Its input.
+    pub input: usize,
+    /// The sender, by its number among those of the exchange.
+    pub channel: usize,
+}
+
+/// What travels between tasks.
+#[derive(Debug)]
+pub enum Message {
+    /// Rows.
+    Data(AnyBatch),
+    /// News of event time.
+    Progress(Progress),
+}
+
+/// What a host hands to a task.
+pub enum TaskInput {
+    /// A page has been read from a partition (by the task's count) of a source.
+    Page {
+        /// The source.
+        source: NodeId,
+        /// The partition.
+        slot: usize,
+        /// The page.
+        page: AnyPage,
+    },
+    /// A partition has ended, was stopped, or says how far it is.
+    Source {
+        /// The source.
+        source: NodeId,
+        /// The partition.
+        slot: usize,
+        /// The news.
+        progress: Progress,
+    },
+    /// A message from another task.
+    Message(Inlet, Message),
+    /// The clock has moved.
+    Clock,
+    /// Nothing more is ready: send what is buffered.
+    Flush,
+}
+
+/// What a task wants done.
+#[derive(Debug)]
+pub enum Effect {
+    /// Send a message to another task.
+    Send(TaskId, Inlet, Message),
+    /// Write rows to a sink.
+    Write(NodeId, AnyBatch),
+    /// Note records that could not become rows.
+    Bad(NodeId, Vec<RecordError>),
+    /// The watermark of a sink has moved; for tests, and for people who watch.
+    Reached(NodeId, Progress),
+}
+
+/// An operator that could not go on.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("operator `{operator}` cannot go on: {cause}")]
+pub struct TaskError {
+    /// Its name.
+    pub operator: String,
+    /// What happened.
+    #[source]
+    pub cause: OpError,
+}
+
+/// One stage on one partition.
+pub struct Task {
+    id: TaskId,
+    nodes: Vec<TaskNode>,
+    queue: VecDeque<Event>,
+    effects: VecDeque<Effect>,
+    at_work: usize,
+}
+
+enum Event {
+    Data { node: usize, input: usize, batch: AnyBatch },
+    Progress { node: usize, input: usize, channel: usize, progress: Progress },
+}
+
+impl Task {
+    pub(crate) fn new(id: TaskId, nodes: Vec<TaskNode>) -> Task {
+        Task { id, nodes, queue: VecDeque::new(), effects: VecDeque::new(), at_work: 0 }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> TaskId {
+        self.id
+    }
+
+    /// To be called once before anything else: sources without a partition here end at once.
+    ///
+    /// # Errors
+    /// If an operator cannot go on.
+    pub fn start(&mut self, now: ProcTime) -> Result<(), TaskError> {
+        for position in 0..self.nodes.len() {
+            if self.nodes[position].reads_nothing() {
+                self.nodes[position].done = true;
+                self.forward(position, Progress::End);
+            }
+        }
+        self.run(now)
+    }
+
+    /// Does all that an input calls for; the effects are then taken with [`poll`](Self::poll).
+    ///
+    /// # Errors
+    /// If an operator cannot go on. The task must not be used after that.
+    pub fn handle(&mut self, input: TaskInput, now: ProcTime) -> Result<(), TaskError> {
+        match input {
+            TaskInput::Message(inlet, Message::Data(batch)) => {
+                self.queue.push_back(Event::Data { node: inlet.node, input: inlet.input, batch });
+            }
+            TaskInput::Message(inlet, Message::Progress(progress)) => {
+                let Inlet { node, input, channel } = inlet;
+                self.queue.push_back(Event::Progress { node, input, channel, progress });
+            }
+            TaskInput::Page { source, slot, page } => self.on_page(source, slot, page, now),
+            TaskInput::Source { source, slot, progress } => {
+                let position = self.position(source);
+                let merged = self.source(position).on_progress(slot, progress);
+                self.news_of_source(position, merged);
+            }
+            TaskInput::Clock => self.on_clock(now)?,
+            TaskInput::Flush => {
+                for position in 0..self.nodes.len() {
+                    self.call(position, now, |node, cx| node.op.on_flush(cx))?;
+                    // What is flushed may be for a node further on, which then has more to flush.
+                    self.run(now)?;
+                }
+            }
+        }
+        self.run(now)
+    }
+
+    /// The next thing to do for the host; to be called until there is none.
+    pub fn poll(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// When to hand in `Clock` at the latest.
+    pub fn deadline(&mut self) -> Option<ProcTime> {
+        self.nodes.iter_mut().filter(|node| !node.done).filter_map(TaskNode::deadline).min()
+    }
+
+    /// Whether all its inputs have ended.
+    pub fn is_done(&self) -> bool {
+        self.nodes.iter().all(|node| node.done)
+    }
+
+    /// The operator that is, or was last, at work: for the report of a panic.
+    pub fn at_work(&self) -> &str {
+        self.nodes.get(self.at_work).map_or("", |node| &node.name)
+    }
+
+    /// The figures of its operators.
+    pub fn figures(&self) -> Vec<(NodeId, OpFigures)> {
+        self.nodes.iter().map(|node| (node.id, node.figures())).collect()
+    }
+
+    fn position(&self, id: NodeId) -> usize {
+        self.nodes.iter().position(|node| node.id == id).expect("the host addresses nodes of this task")
+    }
+
+    fn source(&mut self, position: usize) -> &mut crate::op::source::SourceState {
+        self.nodes[position].source.as_mut().expect("pages are for sources")
+    }
+
+    fn on_page(&mut self, source: NodeId, slot: usize, page: AnyPage, now: ProcTime) {
+        let position = self.position(source);
+        self.at_work = position;
+        let (taken, before, after) = self.source(position).on_page(slot, page, now);
+        if !taken.bad.is_empty() {
+            self.effects.push_back(Effect::Bad(source, taken.bad));
+        }
+        self.news_of_source(position, before);
+        if let Some(batch) = taken.batch {
+            self.route(position, Port::MAIN, batch);
+        }
+        self.news_of_source(position, after);
+    }
+
+    fn news_of_source(&mut self, position: usize, merged: Merged) {
+        let news = merged.watermark.map(Progress::At).into_iter().chain(merged.status);
+        for progress in news {
+            self.nodes[position].done |= matches!(progress, Progress::End | Progress::Stopped);
+            self.forward(position, progress);
+        }
+    }
+
+    fn on_clock(&mut self, now: ProcTime) -> Result<(), TaskError> {
+        for position in 0..self.nodes.len() {
+            let news = self.nodes[position].source.as_mut().map(|source| source.on_clock(now)).unwrap_or_default();
+            for merged in news {
+                self.news_of_source(position, merged);
+            }
+            self.run(now)?;
+            if !self.nodes[position].done {
+                self.call(position, now, |node, cx| node.op.on_clock(cx))?;
+                self.run(now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, now: ProcTime) -> Result<(), TaskError> {
+        while let Some(event) = self.queue.pop_front() {
+            match event {
+                Event::Data { node, input, batch } => {
+                    self.call(node, now, |node, cx| node.op.on_batch(InputId(input), batch, cx))?;
+                }
+                Event::Progress { node, input, channel, progress } => {
+                    let merged = self.nodes[node].hear(input, channel, progress);
+                    self.on_merged(node, merged, now)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_merged(&mut self, position: usize, merged: Merged, now: ProcTime) -> Result<(), TaskError> {
+        if merged.watermark.is_some() {
+            self.call(position, now, |node, cx| node.op.on_watermark(cx))?;
+        }
+        let Some(status) = merged.status else { return Ok(()) };
+        match status {
+            Progress::End => {
+                self.call(position, now, |node, cx| node.op.on_end(cx))?;
+                self.nodes[position].done = true;
+            }
+            Progress::Stopped => {
+                self.call(position, now, |node, cx| node.op.on_flush(cx))?;
+                self.nodes[position].done = true;
+            }
+            // Rows that wait for company would otherwise arrive at an input that counts as idle.
+            Progress::Idle => self.call(position, now, |node, cx| node.op.on_flush(cx))?,
+            Progress::Active | Progress::At(_) => {}
+        }
+        self.forward(position, status);
+        Ok(())
+    }
+
+    // Calls an operator, and sends on what it sent and how far event time has come behind it.
+    fn call(
+        &mut self,
+        position: usize,
+        now: ProcTime,
+        work: impl FnOnce(&mut TaskNode, &mut Cx<'_>) -> Result<(), OpError>,
+    ) -> Result<(), TaskError> {
+        self.at_work = position;
+        let node = &mut self.nodes[position];
+        let mut out = std::mem::take(&mut node.outbox);
+        let mut cx = Cx { now, watermark: node.merge.watermark(), out: &mut out };
+        let done = work(node, &mut cx);
+        let sent = out.take_sent();
+        node.outbox = out;
+        done.map_err(|cause| TaskError { operator: node.name.clone(), cause })?;
+        for (port, batch) in sent {
+            self.route(position, port, batch);
+        }
+        if let Some(moved) = self.nodes[position].output_watermark() {
+            self.forward(position, Progress::At(moved));
+        }
+        Ok(())
+    }
+
+    fn route(&mut self, position: usize, port: Port, batch: AnyBatch) {
+        let node = &self.nodes[position];
+        if node.is_sink {
+            self.effects.push_back(Effect::Write(node.id, batch));
+            return;
+        }
+        let Some((last, others)) = node.routes[port.0].split_last() else { return };
+        for target in others {
+            deliver(*target, Message::Data(batch.duplicate()), &mut self.queue, &mut self.effects);
+        }
+        deliver(*last, Message::Data(batch), &mut self.queue, &mut self.effects);
+    }
+
+    fn forward(&mut self, position: usize, progress: Progress) {
+        let node = &self.nodes[position];
+        if node.is_sink {
+            self.effects.push_back(Effect::Reached(node.id, progress));
+        }
+        for target in node.routes.iter().flatten() {
+            deliver(*target, Message::Progress(progress), &mut self.queue, &mut self.effects);
+        }
+    }
+}
+
+fn deliver(target: Target, message: Message, queue: &mut VecDeque<Event>, effects: &mut VecDeque<Effect>) {
+    match (target, message) {
+        (Target::Local { node, input }, Message::Data(batch)) => queue.push_back(Event::Data { node, input, batch }),
+        (Target::Local { node, input }, Message::Progress(progress)) => {
+            queue.push_back(Event::Progress { node, input, channel: 0, progress });
+        }
+        (Target::Remote { task, inlet }, message) => effects.push_back(Effect::Send(task, inlet, message)),
+    }
+}
+
+/// An outbox that knows which ports lead somewhere.
+pub(crate) fn outbox(routes: &[Vec<Target>], is_sink: bool) -> Outbox {
+    let wanted = routes.iter().enumerate().filter(|(_, targets)| !targets.is_empty());
+    let bits = wanted.fold(u64::from(is_sink), |bits, (port, _)| bits | 1 << port.min(63));
+    Outbox::new(bits)
+}

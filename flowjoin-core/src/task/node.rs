@@ -1,0 +1,96 @@
+//! A node of a plan in a task: its operator, what it has heard of event time, and where it sends.
+
+use super::{Inlet, TaskId, outbox};
+use crate::account::OpFigures;
+use crate::op::source::SourceState;
+use crate::op::{Operator, Outbox};
+use crate::plan::NodeId;
+use crate::time::{ProcTime, Watermark};
+use crate::watermark::{Merge, Merged, Progress, Rejoin};
+
+/// Where a port leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// To a node of the same task, by its position.
+    Local {
+        /// The node.
+        node: usize,
+        /// Its input.
+        input: usize,
+    },
+    /// To another task.
+    Remote {
+        /// The task.
+        task: TaskId,
+        /// Where there.
+        inlet: Inlet,
+    },
+}
+
+/// A node of a plan in a task.
+pub struct TaskNode {
+    pub(super) id: NodeId,
+    pub(super) name: String,
+    pub(super) op: Box<dyn Operator>,
+    pub(super) source: Option<SourceState>,
+    pub(super) is_sink: bool,
+    pub(super) merge: Merge,
+    pub(super) routes: Vec<Vec<Target>>,
+    pub(super) outbox: Outbox,
+    pub(super) done: bool,
+    inputs: Vec<Merge>,
+    sent: Watermark,
+}
+
+impl TaskNode {
+    /// A node with its operator (and source), the merge of each input and the routes of each port.
+    pub(super) fn new(
+        id: NodeId,
+        name: String,
+        op: Box<dyn Operator>,
+        source: Option<SourceState>,
+        is_sink: bool,
+        inputs: Vec<Merge>,
+        routes: Vec<Vec<Target>>,
+    ) -> TaskNode {
+        let merge = Merge::new(inputs.len(), Rejoin::AtOnce);
+        let outbox = outbox(&routes, is_sink);
+        TaskNode { id, name, op, source, is_sink, merge, routes, outbox, done: false, inputs, sent: Watermark::NONE }
+    }
+
+    /// Whether it is a source of which this task reads no partition.
+    pub(super) fn reads_nothing(&self) -> bool {
+        self.source.as_ref().is_some_and(SourceState::is_empty)
+    }
+
+    /// News on a channel of an input; returns what that means for the node.
+    pub(super) fn hear(&mut self, input: usize, channel: usize, progress: Progress) -> Merged {
+        let heard = self.inputs[input].update(channel, progress);
+        let by_time = heard.watermark.map_or_else(Merged::default, |w| self.merge.update(input, Progress::At(w)));
+        let by_state = heard.status.map_or_else(Merged::default, |status| self.merge.update(input, status));
+        Merged { watermark: by_state.watermark.or(by_time.watermark), status: by_state.status.or(by_time.status) }
+    }
+
+    /// The watermark of what it sends, if it has moved: never beyond a row that it may still send.
+    pub(super) fn output_watermark(&mut self) -> Option<Watermark> {
+        let merged = self.merge.watermark();
+        let held = self.op.earliest_output().map(Watermark::at);
+        let frontier = held.map_or(merged, |held| held.min(merged));
+        if frontier <= self.sent {
+            return None;
+        }
+        self.sent = frontier;
+        Some(frontier)
+    }
+
+    /// When it wants to be told of the clock.
+    pub(super) fn deadline(&mut self) -> Option<ProcTime> {
+        let source = self.source.as_ref().and_then(SourceState::deadline);
+        source.into_iter().chain(self.op.deadline()).min()
+    }
+
+    /// Where its rows went and what it holds.
+    pub(super) fn figures(&self) -> OpFigures {
+        self.source.as_ref().map_or_else(|| self.op.figures(), SourceState::figures)
+    }
+}

@@ -1,0 +1,373 @@
+//! The test driver: a user's own flow, synchronous, with both clocks in the hand of the test.
+//!
+//! The tasks are those that a runtime would run, with the same exchanges and the same operators; only the waiting is
+//! left out. Sources and sinks are not opened: rows are sent by the name of a source and read by the name of a sink.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use flowjoin_core::io::Page;
+use flowjoin_core::op::key_by::Batching;
+use flowjoin_core::op::source::AnyPage;
+use flowjoin_core::plan::{NodeId, Plan};
+use flowjoin_core::task::{Deployment, Effect, Inlet, Message, Task, TaskId, TaskInput};
+use flowjoin_core::watermark::{Merge, Rejoin};
+use flowjoin_core::{
+    Event, EventTime, Flow, OpFigures, PlanErrors, ProcTime, Progress, RecordError, RowKind, Span, Watermark, millis,
+};
+use serde_json::Value;
+
+/// A row that has come out at a sink.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    /// What it does.
+    pub kind: RowKind,
+    /// The row, as serde writes it.
+    pub row: Value,
+    /// Its event time.
+    pub time: EventTime,
+}
+
+impl std::fmt::Display for Output {
+    /// `+I order_id 1, amount 100, status -`: the kind, and each field with its value, null as `-`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plain = |value: &Value| match value {
+            Value::Null => "-".to_string(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let row = match &self.row {
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| format!("{name} {}", plain(value))).collect::<Vec<_>>().join(", ")
+            }
+            Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+            other => plain(other),
+        };
+        write!(f, "{} {row}", self.kind)
+    }
+}
+
+/// A flow under test.
+///
+/// ```
+/// use flowjoin_testkit::TestFlow;
+/// # use flowjoin_core::{*, io::*};
+/// # #[derive(Clone, serde::Serialize, serde::Deserialize)]
+/// # struct Row { id: u64 }
+/// # impl Event for Row {
+/// #     fn event_time(&self, arrival: EventTime) -> Result<EventTime, TimeError> { Ok(arrival) }
+/// #     fn watermarks() -> Watermarks { Watermarks::ingestion() }
+/// # }
+/// # use flowjoin_testkit::{TestSink, TestSource};
+/// fn flow(flow: &Flow) {
+///     let rows = flow.stream::<Row>(TestSource::new("rows"));
+///     rows.filter(|row| row.id > 1).sink_to(TestSink::new("big"));
+/// }
+///
+/// let mut t = TestFlow::new(flow);
+/// t.send("rows", Row { id: 1 }).send("rows", Row { id: 2 });
+/// assert_eq!(t.text("big"), "+I id 2");
+/// ```
+pub struct TestFlow {
+    parallelism: usize,
+    plan: Arc<Plan>,
+    tasks: Vec<Task>,
+    mail: VecDeque<(TaskId, Inlet, Message)>,
+    readers: BTreeMap<NodeId, TaskId>,
+    now: ProcTime,
+    newest: EventTime,
+    sinks: BTreeMap<NodeId, SinkLog>,
+    bad: Vec<RecordError>,
+}
+
+struct SinkLog {
+    rows: Vec<Output>,
+    reached: Merge,
+    progress: Vec<Progress>,
+}
+
+impl TestFlow {
+    /// The flow that the function builds, at a parallelism of one.
+    ///
+    /// # Panics
+    /// With the errors of its plan, if it cannot run.
+    pub fn new(build: impl FnOnce(&Flow)) -> TestFlow {
+        TestFlow::parallel(1, build)
+    }
+
+    /// The flow that the function builds, with so many tasks a stage.
+    ///
+    /// # Panics
+    /// With the errors of its plan, if it cannot run.
+    pub fn parallel(parallelism: usize, build: impl FnOnce(&Flow)) -> TestFlow {
+        match TestFlow::try_parallel(parallelism, build) {
+            Ok(flow) => flow,
+            Err(errors) => panic!("{errors}"),
+        }
+    }
+
+    /// As [`parallel`](Self::parallel), for tests of what a plan is refused for.
+    ///
+    /// # Errors
+    /// The errors of its plan, if it cannot run.
+    pub fn try_parallel(parallelism: usize, build: impl FnOnce(&Flow)) -> Result<TestFlow, PlanErrors> {
+        let flow = Flow::new("test");
+        build(&flow);
+        let plan = Arc::new(flow.plan()?);
+        // Rows leave an exchange when the driver flushes it, or when so many have come.
+        let batching = Batching { rows_max: 1_024, linger: millis(0) };
+        let now = ProcTime::from_millis(0);
+        let deployment = Deployment::new(plan.clone(), parallelism, batching, now, |_| Ok(1));
+        let Ok(Deployment { tasks, readings, .. }) = deployment else {
+            unreachable!("every source has one partition here")
+        };
+        let mut sinks = BTreeMap::new();
+        for node in plan.nodes().iter().filter(|node| plan.sink(&node.name).is_some_and(|(id, _)| id == node.id)) {
+            let reached = Merge::new(parallelism, Rejoin::AtOnce);
+            sinks.insert(node.id, SinkLog { rows: Vec::new(), reached, progress: Vec::new() });
+        }
+        let readers = readings.iter().map(|reading| (reading.source, reading.task)).collect();
+        let mut test = TestFlow {
+            parallelism,
+            plan,
+            tasks,
+            mail: VecDeque::new(),
+            readers,
+            now,
+            newest: EventTime::MIN,
+            sinks,
+            bad: Vec::new(),
+        };
+        for task in 0..test.tasks.len() {
+            test.run_task(task, |task, now| task.start(now));
+        }
+        test.settle();
+        Ok(test)
+    }
+
+    /// Sends a row to a source, and does all that comes of it.
+    ///
+    /// # Panics
+    /// If there is no such source, or its rows are of another type.
+    pub fn send<T: Event>(&mut self, source: &str, row: T) -> &mut Self {
+        self.send_all(source, vec![row])
+    }
+
+    /// Sends rows to a source as one batch.
+    ///
+    /// # Panics
+    /// If there is no such source, or its rows are of another type.
+    pub fn send_all<T: Event>(&mut self, source: &str, rows: Vec<T>) -> &mut Self {
+        let arrival = self.now.as_event_time();
+        for time in rows.iter().filter_map(|row| row.event_time(arrival).ok()) {
+            self.newest = self.newest.max(time);
+        }
+        let page = AnyPage::new(Page { rows, ..Page::default() });
+        let id = self.source(source);
+        self.feed(id, TaskInput::Page { source: id, slot: 0, page })
+    }
+
+    /// Moves both clocks: processing time by this span, and event time to this span after the newest row.
+    pub fn advance(&mut self, span: Span) -> &mut Self {
+        if self.newest > EventTime::MIN {
+            self.newest = self.newest.plus(span);
+            let sources: Vec<NodeId> = self.readers.keys().copied().collect();
+            for source in sources {
+                self.progress(source, Progress::At(Watermark::at(self.newest)));
+            }
+        }
+        self.advance_processing(span)
+    }
+
+    /// Moves processing time alone.
+    pub fn advance_processing(&mut self, span: Span) -> &mut Self {
+        self.now = self.now.plus(span);
+        for task in 0..self.tasks.len() {
+            self.run_task(task, |task, now| task.handle(TaskInput::Clock, now));
+        }
+        self.settle();
+        self
+    }
+
+    /// Processing time, in milliseconds since the test began (or as [`set_processing`](Self::set_processing) said).
+    pub fn processing(&self) -> ProcTime {
+        self.now
+    }
+
+    /// Sets processing time; it must not go back.
+    pub fn set_processing(&mut self, now: ProcTime) -> &mut Self {
+        let span = now.since(self.now);
+        self.advance_processing(span)
+    }
+
+    /// Says that every row still to come from a source has a time at or after this.
+    ///
+    /// # Panics
+    /// If there is no such source.
+    pub fn watermark(&mut self, source: &str, time: EventTime) -> &mut Self {
+        let id = self.source(source);
+        self.progress(id, Progress::At(Watermark::at(time)))
+    }
+
+    /// Says that a source is idle, has woken, or has ended.
+    ///
+    /// # Panics
+    /// If there is no such source.
+    pub fn say(&mut self, source: &str, progress: Progress) -> &mut Self {
+        let id = self.source(source);
+        self.progress(id, progress)
+    }
+
+    /// Ends a source.
+    ///
+    /// # Panics
+    /// If there is no such source.
+    pub fn end(&mut self, source: &str) -> &mut Self {
+        self.say(source, Progress::End)
+    }
+
+    /// Ends all sources.
+    pub fn end_all(&mut self) -> &mut Self {
+        let sources: Vec<NodeId> = self.readers.keys().copied().collect();
+        for source in sources {
+            self.progress(source, Progress::End);
+        }
+        self
+    }
+
+    /// The rows that have come out at a sink since it was last asked.
+    ///
+    /// # Panics
+    /// If there is no such sink.
+    pub fn take(&mut self, sink: &str) -> Vec<Output> {
+        std::mem::take(&mut self.sink(sink).rows)
+    }
+
+    /// The same as text, a row a line, in the order in which they came out.
+    ///
+    /// # Panics
+    /// If there is no such sink.
+    pub fn text(&mut self, sink: &str) -> String {
+        self.take(sink).iter().map(Output::to_string).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Compares what has come out at a sink since it was last asked: `t.check("paid", expect![["+I id 1"]])`.
+    ///
+    /// # Panics
+    /// If there is no such sink, or it got something else.
+    pub fn check(&mut self, sink: &str, expected: expect_test::Expect) -> &mut Self {
+        expected.assert_eq(&self.text(sink));
+        self
+    }
+
+    /// What a sink has been told of event time since it was last asked.
+    ///
+    /// # Panics
+    /// If there is no such sink.
+    pub fn take_progress(&mut self, sink: &str) -> Vec<Progress> {
+        std::mem::take(&mut self.sink(sink).progress)
+    }
+
+    /// The records that could not become rows, since last asked.
+    pub fn take_bad(&mut self) -> Vec<RecordError> {
+        std::mem::take(&mut self.bad)
+    }
+
+    /// The figures of a source, join or sink, over all its tasks.
+    ///
+    /// # Panics
+    /// If there is no step of this name.
+    pub fn figures(&self, name: &str) -> OpFigures {
+        let node = self.plan.nodes().iter().find(|node| node.name == name);
+        let id = node.unwrap_or_else(|| panic!("no step is named `{name}`")).id;
+        let mut sum = OpFigures::default();
+        for (_, figures) in self.tasks.iter().flat_map(Task::figures).filter(|(node, _)| *node == id) {
+            sum.add(&figures);
+        }
+        sum
+    }
+
+    /// The figures of all steps, over all tasks.
+    pub fn all_figures(&self) -> Vec<(String, OpFigures)> {
+        self.plan.nodes().iter().map(|node| (node.name.clone(), self.figures(&node.name))).collect()
+    }
+
+    /// The plan of the flow.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn source(&self, name: &str) -> NodeId {
+        match self.plan.source(name) {
+            Some((id, _)) => id,
+            None => panic!("no source is named `{name}`"),
+        }
+    }
+
+    fn sink(&mut self, name: &str) -> &mut SinkLog {
+        let id = self.plan.sink(name).map(|(id, _)| id);
+        match id.and_then(|id| self.sinks.get_mut(&id)) {
+            Some(log) => log,
+            None => panic!("no sink is named `{name}`"),
+        }
+    }
+
+    fn progress(&mut self, source: NodeId, progress: Progress) -> &mut Self {
+        self.feed(source, TaskInput::Source { source, slot: 0, progress })
+    }
+
+    fn feed(&mut self, source: NodeId, input: TaskInput) -> &mut Self {
+        let task = self.readers[&source].0;
+        self.run_task(task, |task, now| task.handle(input, now));
+        self.settle();
+        self
+    }
+
+    fn run_task(
+        &mut self,
+        task: usize,
+        work: impl FnOnce(&mut Task, ProcTime) -> Result<(), flowjoin_core::task::TaskError>,
+    ) {
+        if let Err(error) = work(&mut self.tasks[task], self.now) {
+            panic!("{error}");
+        }
+        while let Some(effect) = self.tasks[task].poll() {
+            self.perform(task, effect);
+        }
+    }
+
+    fn perform(&mut self, task: usize, effect: Effect) {
+        match effect {
+            Effect::Send(to, inlet, message) => self.mail.push_back((to, inlet, message)),
+            Effect::Bad(_, records) => self.bad.extend(records),
+            Effect::Write(node, batch) => {
+                let flowjoin_core::plan::Build::Sink(sink) = &self.plan.node(node).build else { return };
+                let rows = sink.values(batch).into_iter().map(|(kind, row, time)| Output { kind, row, time });
+                if let Some(log) = self.sinks.get_mut(&node) {
+                    log.rows.extend(rows);
+                }
+            }
+            Effect::Reached(node, progress) => {
+                if let Some(log) = self.sinks.get_mut(&node) {
+                    let merged = log.reached.update(task % self.parallelism, progress);
+                    log.progress.extend(merged.watermark.map(Progress::At).into_iter().chain(merged.status));
+                }
+            }
+        }
+    }
+
+    // Delivers all mail, and has what is buffered sent, until nothing is on its way.
+    fn settle(&mut self) {
+        loop {
+            while let Some((to, inlet, message)) = self.mail.pop_front() {
+                self.run_task(to.0, |task, now| task.handle(TaskInput::Message(inlet, message), now));
+            }
+            for task in 0..self.tasks.len() {
+                self.run_task(task, |task, now| task.handle(TaskInput::Flush, now));
+            }
+            if self.mail.is_empty() {
+                return;
+            }
+        }
+    }
+}
