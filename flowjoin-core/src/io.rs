@@ -3,6 +3,8 @@
 //! A source is a factory of [`Reader`]s, one a partition; a sink is a factory of [`Writer`]s, one a task. Only the
 //! readers and writers are async, and only a runtime calls them: the test driver feeds and empties a flow without.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::batch::Batch;
@@ -71,8 +73,9 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     /// Records that could not become rows.
     pub bad: Vec<RecordError>,
-    /// What the rows were read from, one a row, if the reader knows: for the report when a row's time is bad.
-    pub origins: Vec<(String, u64)>,
+    /// What the rows were read from and the line or offset there, one a row, or none at all if the reader does not
+    /// know: for the report when a row's time is bad. The name is shared, as one row in a million needs it.
+    pub origins: Vec<(Arc<str>, u64)>,
 }
 
 impl<T> Default for Page<T> {
