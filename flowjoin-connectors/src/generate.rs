@@ -88,7 +88,7 @@ impl<T: Data> StreamSource<T> for Generate<T> {
         let pace = match self.rate {
             None => None,
             Some(0) => return Err(IoError::new(format!("`{}` has a rate of 0; it would never begin", self.name))),
-            Some(rate) => Some(Pace::new(rate, self.partitions as u64)),
+            Some(rate) => Some(Pace::new(rate, partition as u64, self.partitions as u64)),
         };
         let (partition, step) = (partition as u64, self.partitions as u64);
         let rows = self.count.map_or(u64::MAX, |count| count.saturating_sub(partition).div_ceil(step));
@@ -152,45 +152,49 @@ impl Iterator for Numbers {
     }
 }
 
-/// Says how many rows are due: row `i` of a partition is, `i * partitions / rate` seconds after the first.
+/// Says how many rows are due: number `n` is, `n / rate` seconds after the first read, whatever its partition.
 struct Pace {
-    rate: u64,
-    partitions: u64,
+    rate: u128,
+    partition: u128,
+    partitions: u128,
     since: Option<Instant>,
     /// Rows since then.
     issued: u64,
 }
 
 impl Pace {
-    fn new(rate: u64, partitions: u64) -> Pace {
-        Pace { rate, partitions, since: None, issued: 0 }
+    fn new(rate: u64, partition: u64, partitions: u64) -> Pace {
+        let [rate, partition, partitions] = [rate, partition, partitions].map(u128::from);
+        Pace { rate, partition, partitions, since: None, issued: 0 }
     }
 
     /// Waits until a row is due and says how many are. Nothing is lost if the wait is given up.
     async fn due(&mut self) -> u64 {
         let since = *self.since.get_or_insert_with(Instant::now);
-        tokio::time::sleep_until(since + self.time_of(self.issued)).await;
+        let next = self.time_of(self.issued);
+        tokio::time::sleep_until(since + next).await;
         let now = Instant::now();
         let passed = now.duration_since(since);
-        let behind = passed.saturating_sub(self.time_of(self.issued));
-        if behind > CATCH_UP_MAX {
+        if passed.saturating_sub(next) > CATCH_UP_MAX {
             // What is more than a second behind is forgotten.
             self.since = Some(now - CATCH_UP_MAX);
             self.issued = 0;
-            return self.rows_by(CATCH_UP_MAX);
+            return self.rows_by(CATCH_UP_MAX).max(1);
         }
-        (self.rows_by(passed) - self.issued).max(1)
+        self.rows_by(passed).saturating_sub(self.issued).max(1)
     }
 
-    /// How many rows are due by then, the first at once.
+    /// How many rows of this partition are due by then.
     fn rows_by(&self, passed: Duration) -> u64 {
-        let rows = passed.as_nanos() * u128::from(self.rate) / (NANOS * u128::from(self.partitions)) + 1;
+        let latest_due = passed.as_nanos() * self.rate / NANOS;
+        let rows = latest_due.checked_sub(self.partition).map_or(0, |beyond| beyond / self.partitions + 1);
         u64::try_from(rows).unwrap_or(u64::MAX)
     }
 
-    /// When row `index` is due, rounded up, so that it is due then by `rows_by`.
+    /// When row `index` of this partition is due, rounded up, so that it is due then by `rows_by`.
     fn time_of(&self, index: u64) -> Duration {
-        let nanos = (u128::from(index) * NANOS * u128::from(self.partitions)).div_ceil(u128::from(self.rate));
+        let number = u128::from(index) * self.partitions + self.partition;
+        let nanos = (number * NANOS).div_ceil(self.rate);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 }

@@ -29,7 +29,8 @@ pub enum OnBad {
     /// The record is counted and written to this file, as one JSON object a line: `file`, `line`, `reason`, and the
     /// record as it came in `raw`, or in `raw_hex` if it is not UTF-8.
     ///
-    /// The file is emptied when a run begins and is complete up to the last bad record at any time.
+    /// The file is emptied when a run begins and is complete up to the last bad record at any time. Give each source
+    /// a file of its own, or one empties what the other has written.
     DeadLetter(PathBuf),
 }
 

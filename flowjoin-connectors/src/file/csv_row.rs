@@ -4,7 +4,7 @@
 //! (flattened and untagged types, times), it is guessed, and an integer beyond 64 bits stays text. Null texts make
 //! `None`, and only of an `Option`.
 
-use std::fmt;
+use std::fmt::Display;
 use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 
@@ -22,7 +22,8 @@ pub(super) struct Row<'a> {
 }
 
 /// Why a record is not a row.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(super) struct RowError(String);
 
 impl RowError {
@@ -31,16 +32,8 @@ impl RowError {
     }
 }
 
-impl fmt::Display for RowError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for RowError {}
-
 impl de::Error for RowError {
-    fn custom<M: fmt::Display>(message: M) -> RowError {
+    fn custom<M: Display>(message: M) -> RowError {
         RowError(message.to_string())
     }
 }

@@ -157,7 +157,7 @@ mod tests {
     fn an_integer_beyond_64_bits_is_called_an_integer() {
         check(r#"{"id": 18446744073709551616}"#, "`id`: the integer 18446744073709551616 does not fit, expected u64");
         check(r#"{"id": 1.5}"#, "`id`: invalid type: floating point `1.5`, expected u64");
-        check(r#"{"id": 1e400}"#, "`id`: number out of range at column 11");
+        check(r#"{"id": 1e400}"#, "`id`: number out of range at column 12");
     }
 
     #[test]

@@ -78,8 +78,12 @@ fn unreadable(path: &Path, cause: io::Error) -> IoError {
 /// The error of a file that broke off while being read, after so many whole records.
 pub(super) fn broken(path: &Path, line: u64, cause: io::Error) -> IoError {
     let remedy = match cause.kind() {
-        ErrorKind::UnexpectedEof if is_gzip(path) => "; the gzip file ends in the middle: was it copied whole?",
-        ErrorKind::InvalidInput | ErrorKind::InvalidData if is_gzip(path) => "; its name says gzip: is it?",
+        ErrorKind::UnexpectedEof if is_gzip(path) => {
+            "; the gzip file ends in the middle: was it copied whole, and is it gzip?"
+        }
+        ErrorKind::InvalidInput | ErrorKind::InvalidData if is_gzip(path) => {
+            "; its name says gzip: is it gzip, and undamaged?"
+        }
         _ => "",
     };
     IoError::caused(format!("cannot read `{}` beyond line {line}{remedy}", path.display()), cause)
