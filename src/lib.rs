@@ -1,4 +1,9 @@
-//! Typed joins over event streams.
+//! Typed joins over event streams: N-way and interval joins, unmatched rows, every row accounted for.
 
+pub use flowjoin_connectors as connectors;
+pub use flowjoin_core::api::{self, MultiJoin, multi_join};
 pub use flowjoin_core::*;
-pub use flowjoin_macros::*;
+pub use flowjoin_macros::{Event, Keyed};
+pub use flowjoin_runtime::{Config, Error, Report, Result, RunFlow, Running};
+
+pub mod prelude;

@@ -1,1 +1,25 @@
-//! Part of flowjoin.
+//! The ends of a flow that need no service: files, memory, channels and generated rows.
+//!
+//! | source | reads | sink | writes |
+//! |---|---|---|---|
+//! | [`JsonLines`] | one JSON value a line, `.gz` too | [`JsonLines::sink`], [`JsonLines::changelog`], [`JsonLines::upsert`] | rows, changes, latest rows |
+//! | [`Csv`] | delimited text with a header, `.gz` too | [`Csv::sink`] | rows |
+//! | [`Memory`] | rows that are there already | [`MemorySink`] | changes, to be looked at |
+//! | [`FromStream`] | any `futures::Stream` | [`ToChannel`] | a `tokio` channel |
+//! | [`Generate`] | rows computed from a counter | | |
+//!
+//! Nothing is lost in silence: a record that cannot become a row stops the flow, or is counted and, by choice, kept
+//! in a dead-letter file (see [`OnBad`]); a file that ends in the middle is an error.
+//!
+//! This crate knows nothing of the runtime: it implements the traits of [`flowjoin_core::io`]. Files are read and
+//! written by plain blocking calls, a page at a time; name regular files, as a pipe would block a worker thread.
+
+mod file;
+mod generate;
+mod memory;
+mod stream;
+
+pub use file::{Csv, CsvSink, JsonLines, JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert, OnBad};
+pub use generate::Generate;
+pub use memory::{Memory, MemorySink};
+pub use stream::{FromStream, RowsToChannel, ToChannel};

@@ -5,6 +5,8 @@
 
 pub mod erased;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::batch::Batch;
@@ -73,8 +75,9 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     /// Records that could not become rows.
     pub bad: Vec<RecordError>,
-    /// What the rows were read from, one a row, if the reader knows: for the report when a row's time is bad.
-    pub origins: Vec<(String, u64)>,
+    /// What the rows were read from and the line or offset there, one a row, or none at all if the reader does not
+    /// know: for the report when a row's time is bad. The name is shared, as one row in a million needs it.
+    pub origins: Vec<(Arc<str>, u64)>,
 }
 
 impl<T> Default for Page<T> {
@@ -135,10 +138,7 @@ impl BadRecords for FailOnBad {
 }
 
 /// Where a stream goes to.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot take rows of `{T}`",
-    label = "not a sink for this stream"
-)]
+#[diagnostic::on_unimplemented(message = "`{Self}` cannot take rows of `{T}`", label = "not a sink for this stream")]
 pub trait Sink<T: Data>: Send + Sync + 'static {
     /// [`TakesAppend`] if only inserts can be taken, [`TakesChanges`] if updates and deletes can be too.
     type Takes;

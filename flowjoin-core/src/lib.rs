@@ -5,25 +5,23 @@
 //! `flowjoin` crate, which re-exports what they need.
 #![deny(unsafe_code)]
 
-pub mod time;
-pub mod change;
-pub mod batch;
-pub mod key;
-pub mod record;
-pub mod watermark;
 pub mod account;
+pub mod api;
+pub mod batch;
+pub mod change;
 pub mod error;
 pub mod io;
-pub mod state;
+pub mod key;
 pub mod op;
 pub mod plan;
+pub mod record;
+pub mod state;
 pub mod task;
-pub mod api;
+pub mod time;
+pub mod watermark;
 
 pub use account::{Account, OpFigures, Reason};
-pub use api::{
-    Append, Changelog, Flow, JoinInput, JoinsOn, KeyedStream, Late, Mode, Optional, Stream, Unmatched,
-};
+pub use api::{Append, Changelog, Flow, JoinInput, JoinsOn, KeyedStream, Late, Mode, Optional, Stream, Unmatched};
 pub use batch::{AnyBatch, Batch, KeyedBatch};
 pub use change::{Change, RowKind};
 pub use error::{IoError, OpError, PlanError, PlanErrors, RecordError, TimeError};

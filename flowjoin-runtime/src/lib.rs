@@ -1,1 +1,18 @@
-//! Part of flowjoin.
+//! The tokio host of flowjoin: it opens sources and sinks, moves messages between tasks, waits, and stops cleanly.
+//!
+//! All decisions are in the tasks of the core; here is only the waiting.
+
+mod clock;
+mod config;
+mod error;
+mod inbox;
+mod pace;
+mod progress;
+mod report;
+mod run;
+mod shell;
+
+pub use config::Config;
+pub use error::{Error, Result};
+pub use report::{InputReport, Report, StepReport};
+pub use run::{RunFlow, Running};

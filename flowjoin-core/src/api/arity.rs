@@ -221,7 +221,9 @@ impl<A: Mode> MergedMode for (A,) {
 }
 
 macro_rules! first {
-    ($T:ident $(, $rest:ident)*) => { $T::Key };
+    ($T:ident $(, $rest:ident)*) => {
+        $T::Key
+    };
 }
 
 macro_rules! and {
@@ -234,7 +236,6 @@ macro_rules! and {
         }
     };
 }
-
 
 and!(A);
 and!(A, B);

@@ -129,7 +129,10 @@ mod tests {
 
     #[test]
     fn the_fields_of_the_row_stand_beside_the_reason() {
-        comes_back(Unmatched { row: Order { id: u64::MAX }, reason: Reason::Expired }, r#"{"id":18446744073709551615,"reason":"expired"}"#);
+        comes_back(
+            Unmatched { row: Order { id: u64::MAX }, reason: Reason::Expired },
+            r#"{"id":18446744073709551615,"reason":"expired"}"#,
+        );
         let late = Late { row: Order { id: 1 }, watermark: EventTime::from_millis(5) };
         comes_back(late, r#"{"id":1,"watermark":"1970-01-01T00:00:00.005Z"}"#);
     }
@@ -138,6 +141,9 @@ mod tests {
     fn a_row_that_is_no_map_or_has_such_a_field_is_put_under_row() {
         comes_back(Unmatched { row: (1, 2), reason: Reason::NullKey }, r#"{"row":[1,2],"reason":"null_key"}"#);
         let refund = Refund { reason: "broken".to_string() };
-        comes_back(Unmatched { row: refund, reason: Reason::Expired }, r#"{"row":{"reason":"broken"},"reason":"expired"}"#);
+        comes_back(
+            Unmatched { row: refund, reason: Reason::Expired },
+            r#"{"row":{"reason":"broken"},"reason":"expired"}"#,
+        );
     }
 }

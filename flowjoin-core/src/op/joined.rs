@@ -121,7 +121,8 @@ pub fn arrive<K: Key, T: Data>(
     }
     let mut kept =
         Arrivals { keys: Vec::new(), hashes: Vec::new(), ids, times: Vec::new(), kinds: Kinds::AllInsert, late: 0 };
-    for (index, ((row, time), (key, hash))) in rows.into_iter().zip(times).zip(keys.into_iter().zip(hashes)).enumerate() {
+    for (index, ((row, time), (key, hash))) in rows.into_iter().zip(times).zip(keys.into_iter().zip(hashes)).enumerate()
+    {
         let kind = kinds.at(index);
         if late_before.is_late(time) {
             kept.late += 1;

@@ -40,7 +40,17 @@ impl<K: Key, T: Data> KeyBy<K, T> {
     /// The exchange of task `own` of `tasks`; port `p` leads to task `p`.
     pub fn new(key: Arc<dyn Fn(&T) -> K + Send + Sync>, batching: Batching, own: usize, tasks: usize) -> Self {
         let outgoing = (0..tasks).map(|_| KeyedBatch::with_capacity(0)).collect();
-        KeyBy { key, batching, own, outgoing, buffered: 0, earliest: None, leave_at: None, scratch: Vec::new(), rows: 0 }
+        KeyBy {
+            key,
+            batching,
+            own,
+            outgoing,
+            buffered: 0,
+            earliest: None,
+            leave_at: None,
+            scratch: Vec::new(),
+            rows: 0,
+        }
     }
 
     fn deal(&mut self, batch: Batch<T>) {

@@ -41,9 +41,8 @@ struct Leaving {
 impl<K: Key, const N: usize> MultiJoin<K, N> {
     /// A join with one optional flag and one TTL an input.
     pub fn new(optional: [bool; N], ttls: [Ttl; N], rows: Box<dyn JoinRows<K, N>>) -> Self {
-        let leaving = ttls.map(|ttl| {
-            ttl.span().map(|(ttl, clock)| Leaving { ttl, clock, expiry: Expiry::new(ttl.as_millis()) })
-        });
+        let leaving =
+            ttls.map(|ttl| ttl.span().map(|(ttl, clock)| Leaving { ttl, clock, expiry: Expiry::new(ttl.as_millis()) }));
         let may_hush = (0..N).any(|input| optional[input] && leaving[input].is_some());
         MultiJoin {
             shape: Shape::new(&optional),

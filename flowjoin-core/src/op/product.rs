@@ -172,7 +172,8 @@ mod tests {
                 standing.push(*ids);
             } else {
                 let place = standing.iter().position(|other| other == ids);
-                standing.swap_remove(place.unwrap_or_else(|| panic!("{ids:?} does not stand: {optional:?} {before:?}")));
+                standing
+                    .swap_remove(place.unwrap_or_else(|| panic!("{ids:?} does not stand: {optional:?} {before:?}")));
             }
         });
         let mut expected = result(optional, after);
@@ -182,8 +183,9 @@ mod tests {
 
     fn all_shapes<const N: usize>() {
         for sizes in 0..3usize.pow(N as u32) {
-            let lists: [Vec<RowId>; N] =
-                std::array::from_fn(|i| (0..sizes / 3usize.pow(i as u32) % 3).map(|n| RowId::new((10 * i + n) as u32)).collect());
+            let lists: [Vec<RowId>; N] = std::array::from_fn(|i| {
+                (0..sizes / 3usize.pow(i as u32) % 3).map(|n| RowId::new((10 * i + n) as u32)).collect()
+            });
             for flags in 0..1 << N {
                 let optional: [bool; N] = std::array::from_fn(|i| flags >> i & 1 == 1);
                 for input in 0..N {

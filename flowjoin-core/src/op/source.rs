@@ -4,6 +4,7 @@
 //! whose time cannot be read, or lies too far ahead of the clock, is a bad record and does not move the watermark.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use crate::account::{Account, OpFigures};
 use crate::batch::{AnyBatch, Batch};
@@ -52,11 +53,11 @@ impl<T: Event> EventStamp<T> {
     }
 
     #[cold]
-    fn bad_time(&self, row: &T, origin: Option<&(String, u64)>, error: &TimeError) -> RecordError {
+    fn bad_time(&self, row: &T, origin: Option<&(Arc<str>, u64)>, error: &TimeError) -> RecordError {
         RecordError {
             reason: error.to_string(),
             raw: serde_json::to_vec(row).unwrap_or_default(),
-            origin: origin.map_or_else(|| self.origin.clone(), |(file, _)| file.clone()),
+            origin: origin.map_or_else(|| self.origin.clone(), |(file, _)| file.to_string()),
             position: origin.map(|&(_, line)| line),
         }
     }
@@ -64,9 +65,7 @@ impl<T: Event> EventStamp<T> {
 
 impl<T: Event> Stamp for EventStamp<T> {
     fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
-        let Ok(page) = page.0.downcast::<Page<T>>() else {
-            unreachable!("a source reads pages of its own rows")
-        };
+        let Ok(page) = page.0.downcast::<Page<T>>() else { unreachable!("a source reads pages of its own rows") };
         let Page { rows, mut bad, origins } = *page;
         let arrival = now.as_event_time();
         let field = self.strategy.field().unwrap_or_default();
@@ -116,12 +115,18 @@ impl SourceState {
     /// A source of which this task reads so many partitions.
     pub fn new(stamp: Box<dyn Stamp>, strategy: &Watermarks, partitions: usize, now: ProcTime) -> SourceState {
         let generators = vec![Generator::new(strategy.clone(), now); partitions];
-        SourceState { stamp, generators, merge: Merge::new(partitions, Rejoin::AtOnce), account: Account::default(), ticked: now }
+        SourceState {
+            stamp,
+            generators,
+            merge: Merge::new(partitions, Rejoin::AtOnce),
+            account: Account::default(),
+            ticked: now,
+        }
     }
 
-    /// Whether this task reads no partition of it.
-    pub fn is_empty(&self) -> bool {
-        self.generators.is_empty()
+    /// How many partitions of it this task reads.
+    pub fn partitions(&self) -> usize {
+        self.generators.len()
     }
 
     /// A page has come; returns what it has become, and the progress before its rows and after them.

@@ -140,7 +140,9 @@ impl std::fmt::Display for Keeps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Keeps::Ttl(ttl) => write!(f, "{ttl}"),
-            Keeps::PastTime(span) if span.is_negative() => write!(f, "until the watermark passes its time − {}", -*span),
+            Keeps::PastTime(span) if span.is_negative() => {
+                write!(f, "until the watermark passes its time − {}", -*span)
+            }
             Keeps::PastTime(span) => write!(f, "until the watermark passes its time + {span}"),
         }
     }

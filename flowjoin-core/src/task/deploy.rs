@@ -107,7 +107,15 @@ impl Layout<'_> {
         };
         let channels = |edge: &Edge| if self.stages.crosses(self.plan, edge.from) { self.parallelism } else { 1 };
         let merges = node.inputs.iter().map(|edge| Merge::new(channels(edge), Rejoin::AfterCatchUp)).collect();
-        TaskNode::new(id, node.name.clone(), op, source, matches!(node.build, Build::Sink(_)), merges, self.routes(node, task))
+        TaskNode::new(
+            id,
+            node.name.clone(),
+            op,
+            source,
+            matches!(node.build, Build::Sink(_)),
+            merges,
+            self.routes(node, task),
+        )
     }
 
     // For each port, where its batches go.
@@ -152,7 +160,11 @@ impl Layout<'_> {
             for edge in node.inputs.iter().filter(|edge| self.stages.crosses(self.plan, edge.from)) {
                 let (from, to) = (self.stages.of_node(edge.from), self.stages.of_node(node.id));
                 let all = 0..self.parallelism;
-                links.extend(all.clone().flat_map(|a| all.clone().map(move |b| (a, b))).map(|(a, b)| (self.id(from, a), self.id(to, b))));
+                links.extend(
+                    all.clone()
+                        .flat_map(|a| all.clone().map(move |b| (a, b)))
+                        .map(|(a, b)| (self.id(from, a), self.id(to, b))),
+                );
             }
         }
         links.sort_unstable();

@@ -120,6 +120,11 @@ impl Task {
         self.id
     }
 
+    /// Its nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.nodes.iter().map(|node| node.id)
+    }
+
     /// To be called once before anything else: sources without a partition here end at once.
     ///
     /// # Errors
@@ -178,6 +183,12 @@ impl Task {
     /// Whether all its inputs have ended.
     pub fn is_done(&self) -> bool {
         self.nodes.iter().all(|node| node.done)
+    }
+
+    /// The partitions of sources that it reads, by its own count.
+    pub fn partitions(&self) -> Vec<(NodeId, usize)> {
+        let slots = |node: &TaskNode| node.source.as_ref().map_or(0, |source| source.partitions());
+        self.nodes.iter().flat_map(|node| (0..slots(node)).map(|slot| (node.id, slot))).collect()
     }
 
     /// The operator that is, or was last, at work: for the report of a panic.

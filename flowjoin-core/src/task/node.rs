@@ -60,7 +60,7 @@ impl TaskNode {
 
     /// Whether it is a source of which this task reads no partition.
     pub(super) fn reads_nothing(&self) -> bool {
-        self.source.as_ref().is_some_and(SourceState::is_empty)
+        self.source.as_ref().is_some_and(|source| source.partitions() == 0)
     }
 
     /// News on a channel of an input; returns what that means for the node.

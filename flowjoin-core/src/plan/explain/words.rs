@@ -14,14 +14,18 @@ pub fn step(plan: &Plan, node: &Node) -> Step {
         detail: detail(plan, node),
         inputs: (0..node.inputs.len()).map(|input| step_input(plan, node, input)).collect(),
         outputs: outputs(plan, node),
-        state: node.state.iter().map(|spec| StepState {
-            input: spec.input.clone(),
-            shape: match spec.shape {
-                StateShape::KeyedRows => "rows by key".to_string(),
-                StateShape::Timeline => "rows by key and time".to_string(),
-            },
-            keeps: spec.keeps.to_string(),
-        }).collect(),
+        state: node
+            .state
+            .iter()
+            .map(|spec| StepState {
+                input: spec.input.clone(),
+                shape: match spec.shape {
+                    StateShape::KeyedRows => "rows by key".to_string(),
+                    StateShape::Timeline => "rows by key and time".to_string(),
+                },
+                keeps: spec.keeps.to_string(),
+            })
+            .collect(),
         watermarks: strategy(node).map(|strategy| strategy.to_string()),
         declared_at: node.declared_at.to_string(),
     }
@@ -117,7 +121,9 @@ fn outputs(plan: &Plan, node: &Node) -> Vec<StepOutput> {
         to
     };
     let ports = node.ports.iter().enumerate();
-    ports.map(|(port, info)| StepOutput { port: info.label.clone(), mode: info.mode.to_string(), to: to(port) }).collect()
+    ports
+        .map(|(port, info)| StepOutput { port: info.label.clone(), mode: info.mode.to_string(), to: to(port) })
+        .collect()
 }
 
 /// What the author of a flow may want to think about.
@@ -141,7 +147,8 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
 
 // A join that cleans by event time stands still while one of its inputs is quiet.
 fn no_idleness(plan: &Plan, join: &Node) -> Vec<String> {
-    let waits = |keeps: &Keeps| matches!(keeps, Keeps::PastTime(_) | Keeps::Ttl(Ttl::For(_, crate::state::Clock::Event)));
+    let waits =
+        |keeps: &Keeps| matches!(keeps, Keeps::PastTime(_) | Keeps::Ttl(Ttl::For(_, crate::state::Clock::Event)));
     if !join.state.iter().any(|spec| waits(&spec.keeps)) {
         return Vec::new();
     }

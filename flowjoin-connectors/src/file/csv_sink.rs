@@ -1,0 +1,133 @@
+//! CSV as a sink.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use flowjoin_core::io::{Endpoint, Sink, TakesAppend, Writer};
+use flowjoin_core::{Batch, Data, IoError};
+
+use super::shared::{SharedFile, SharedWriter, only_inserts};
+
+/// Writes each row as a record of CSV; made by [`Csv::sink`](crate::Csv::sink). Takes inserts only.
+///
+/// The names of the row's fields are the header, written once, with the first row: a run without rows leaves an
+/// empty file. Rows are flat: structs of numbers, strings, times, unit variants and `Option`s of these; anything
+/// nested is an error. `None` is the empty field, so an empty string reads back as `None`.
+///
+/// The file is emptied when a run begins and directories above it are created; a name that ends in `.gz` means gzip.
+/// All tasks write to the one file, whole records, in no order between tasks.
+///
+/// ```
+/// use flowjoin_connectors::Csv;
+/// use flowjoin_core::io::Sink;
+/// use flowjoin_core::{Batch, EventTime};
+///
+/// #[derive(Clone, serde::Serialize, serde::Deserialize)]
+/// struct Paid { order_id: u64, method: Option<String> }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = std::env::temp_dir().join(format!("flowjoin-doc-sink-{}.csv", std::process::id()));
+/// let sink = Csv::sink(&path).delimiter(b';');
+/// let mut writer = Sink::<Paid>::open(&sink, 0, 1)?;
+/// writer.write(Batch::from_rows(vec![Paid { order_id: 1, method: None }], vec![EventTime::MIN])).await?;
+/// writer.close().await?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "order_id;method\n1;\n");
+/// # std::fs::remove_file(&path)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct CsvSink {
+    file: SharedFile,
+    delimiter: u8,
+}
+
+impl CsvSink {
+    pub(super) fn new(path: PathBuf) -> CsvSink {
+        CsvSink { file: SharedFile::new(path), delimiter: b',' }
+    }
+
+    /// Gives it a name other than the stem of its file.
+    pub fn named(mut self, name: impl Into<String>) -> CsvSink {
+        self.file.name = name.into();
+        self
+    }
+
+    /// What stands between two fields; without this, a comma.
+    pub fn delimiter(mut self, delimiter: u8) -> CsvSink {
+        self.delimiter = delimiter;
+        self
+    }
+}
+
+impl<T: Data> Sink<T> for CsvSink {
+    type Takes = TakesAppend;
+
+    fn endpoint(&self) -> Endpoint {
+        self.file.endpoint("csv")
+    }
+
+    fn open(&self, _: usize, _: usize) -> Result<Box<dyn Writer<T>>, IoError> {
+        Ok(Box::new(CsvWriter { file: self.file.open()?, delimiter: self.delimiter, header: None }))
+    }
+}
+
+struct CsvWriter {
+    file: SharedWriter,
+    delimiter: u8,
+    /// Known once there is a row: serde tells the names of fields only of a value.
+    header: Option<Vec<u8>>,
+}
+
+impl CsvWriter {
+    fn records<T: Data>(&self, rows: &[T], headers: Headers) -> Result<Vec<u8>, IoError> {
+        let mut writer = csv::WriterBuilder::new()
+            .has_headers(headers == Headers::With)
+            .delimiter(self.delimiter)
+            .from_writer(Vec::new());
+        for row in rows {
+            writer.serialize(row).map_err(|cause| IoError::caused("a row cannot be written as CSV", cause))?;
+        }
+        writer.into_inner().map_err(|error| IoError::new(format!("a row cannot be written as CSV: {error}")))
+    }
+
+    /// What the header adds to a row that is written with it.
+    fn header<T: Data>(&self, row: &T) -> Result<Vec<u8>, IoError> {
+        let row = std::slice::from_ref(row);
+        let mut with = self.records(row, Headers::With)?;
+        let without = self.records(row, Headers::Without)?;
+        with.truncate(with.len() - without.len());
+        Ok(with)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Headers {
+    With,
+    Without,
+}
+
+#[async_trait]
+impl<T: Data> Writer<T> for CsvWriter {
+    async fn write(&mut self, batch: Batch<T>) -> Result<(), IoError> {
+        only_inserts(&batch)?;
+        let Some(first) = batch.rows().first() else { return Ok(()) };
+        let header = match self.header.take() {
+            Some(header) => header,
+            None => self.header(first)?,
+        };
+        let records = self.records(batch.rows(), Headers::Without)?;
+        self.file.write(&header, &records)?;
+        self.header = Some(header);
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), IoError> {
+        self.file.flush()
+    }
+
+    async fn close(&mut self) -> Result<(), IoError> {
+        self.file.close()
+    }
+}

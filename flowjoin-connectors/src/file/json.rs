@@ -1,0 +1,159 @@
+//! JSON Lines as a source.
+
+use std::marker::PhantomData;
+use std::path::PathBuf;
+
+use flowjoin_core::io::{BadRecords, Endpoint, Reader, StreamSource};
+use flowjoin_core::{Data, IoError};
+
+use super::json_sink::{JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert};
+use super::lines::{Line, Lines, SHOWN_BYTES};
+use super::reader::{Decode, Decoded, FileReader, Outcome};
+use super::{FileSet, OnBad, json_place};
+
+/// Files with one JSON value a line, as a source; and the door to the JSON Lines sinks.
+///
+/// Each file is a partition, read from its beginning to its end; a name that ends in `.gz` means gzip, of one member
+/// or several. The name of the source is the stem of its first file, `orders` for `data/orders.jsonl.gz`.
+///
+/// Empty lines are passed over; `\r\n`, a byte-order mark and a last line without an end are fine. Fields that the
+/// row does not have are ignored. A line is a *bad record* (see [`OnBad`]) if it is not UTF-8, not JSON, not a row, or
+/// longer than 64 MiB; integers of 64 bits are exact, and one that does not fit its field is bad, never rounded. A file
+/// that is missing, or gzip that ends in the middle, stops the flow, after the rows before the break.
+///
+/// ```
+/// use flowjoin_connectors::JsonLines;
+/// use flowjoin_core::io::{Page, StreamSource};
+///
+/// #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+/// struct Order { order_id: u64, amount: i64 }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let path = std::env::temp_dir().join(format!("flowjoin-doc-json-{}.jsonl", std::process::id()));
+/// std::fs::write(&path, "{\"order_id\": 1, \"amount\": 250}\n")?;
+/// let orders = JsonLines::file(&path).named("orders");
+/// let mut reader = StreamSource::<Order>::open(&orders, 0)?;
+/// let mut page = Page::default();
+/// reader.read(&mut page, 1024).await?;
+/// assert_eq!(page.rows, [Order { order_id: 1, amount: 250 }]);
+/// # std::fs::remove_file(&path)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct JsonLines {
+    files: FileSet,
+}
+
+impl JsonLines {
+    /// One file.
+    pub fn file(path: impl Into<PathBuf>) -> JsonLines {
+        JsonLines::files([path])
+    }
+
+    /// Several files, each a partition.
+    pub fn files(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> JsonLines {
+        JsonLines { files: FileSet::new(paths.into_iter().map(Into::into).collect()) }
+    }
+
+    /// A sink of rows: each row a line. Takes inserts only.
+    pub fn sink(path: impl Into<PathBuf>) -> JsonLinesSink {
+        JsonLinesSink::new(path.into())
+    }
+
+    /// A sink of changes: each a line that says what it does.
+    pub fn changelog(path: impl Into<PathBuf>) -> JsonLinesChangelog {
+        JsonLinesChangelog::new(path.into())
+    }
+
+    /// A sink of the latest row of each key.
+    pub fn upsert(path: impl Into<PathBuf>) -> JsonLinesUpsert {
+        JsonLinesUpsert::new(path.into())
+    }
+
+    /// Gives it a name other than the stem of its first file.
+    pub fn named(mut self, name: impl Into<String>) -> JsonLines {
+        self.files.name = name.into();
+        self
+    }
+
+    /// What to do with a record that cannot become a row; without this, the flow stops.
+    pub fn on_bad(mut self, policy: OnBad) -> JsonLines {
+        self.files.on_bad = policy;
+        self
+    }
+
+    /// The longest line that is read, in bytes, after decompression; without this, 64 MiB. A longer one is a bad
+    /// record, of which the first 1024 bytes are kept.
+    pub fn record_bytes_max(mut self, bytes: usize) -> JsonLines {
+        self.files.record_bytes_max = bytes;
+        self
+    }
+}
+
+impl<T: Data> StreamSource<T> for JsonLines {
+    fn endpoint(&self) -> Endpoint {
+        self.files.endpoint("json lines")
+    }
+
+    fn partitions(&self) -> Result<usize, IoError> {
+        self.files.partitions()
+    }
+
+    fn open(&self, partition: usize) -> Result<Box<dyn Reader<T>>, IoError> {
+        let path = self.files.path(partition)?;
+        let bytes_max = self.files.record_bytes_max;
+        let decode = JsonDecode { lines: Lines::open(path, bytes_max)?, bytes_max, row: PhantomData };
+        Ok(Box::new(FileReader::new(decode, path.display().to_string())))
+    }
+
+    fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError> {
+        self.files.bad_records()
+    }
+}
+
+struct JsonDecode<T> {
+    lines: Lines,
+    bytes_max: usize,
+    row: PhantomData<fn() -> T>,
+}
+
+impl<T: Data> Decode<T> for JsonDecode<T> {
+    fn next(&mut self) -> Result<Option<Decoded<T>>, IoError> {
+        let Some(line) = self.lines.next()? else { return Ok(None) };
+        let (outcome, bytes) = match line {
+            Line::Whole(line) => (decode(line), line.len() + 1),
+            Line::TooLong(start) => (too_long(start, self.bytes_max), self.bytes_max),
+        };
+        Ok(Some(Decoded { outcome, line: self.lines.number(), bytes }))
+    }
+
+    fn done(&self) -> (u64, u64) {
+        self.lines.meter().done()
+    }
+}
+
+fn decode<T: Data>(line: &[u8]) -> Outcome<T> {
+    if line.trim_ascii().is_empty() {
+        return Outcome::Blank;
+    }
+    let bad = |reason| Outcome::Bad { reason, raw: line.to_vec() };
+    // Checked for the whole line: serde_json would not look into the strings of fields that it ignores.
+    let text = match std::str::from_utf8(line) {
+        Ok(text) => text,
+        Err(error) => return bad(format!("not UTF-8 at byte {} of the line", error.valid_up_to() + 1)),
+    };
+    match serde_json::from_str(text) {
+        Ok(row) => Outcome::Row(row),
+        Err(error) => bad(json_place::reason(text, &error)),
+    }
+}
+
+fn too_long<T>(start: &[u8], bytes_max: usize) -> Outcome<T> {
+    let reason = format!(
+        "the line is longer than {bytes_max} bytes; raise `record_bytes_max`, or mend the file (only the first \
+         {SHOWN_BYTES} bytes are kept here)"
+    );
+    Outcome::Bad { reason, raw: start.to_vec() }
+}

@@ -1,0 +1,74 @@
+//! Files as sources and sinks: JSON Lines and CSV, plain or gzip by the suffix `.gz`.
+//!
+//! Reading has three layers: bytes of a file with a meter (`open`), records with their line numbers (`lines`,
+//! `csv_records`), rows or reasons (`json`, `csv`, `csv_row`); `reader` makes pages of them. Writing has two: rows to
+//! text (`json_sink`, `csv_sink`), and one file shared by the writers of all tasks (`shared`).
+
+mod bad;
+mod csv;
+mod csv_records;
+mod csv_row;
+mod csv_sink;
+mod json;
+mod json_place;
+mod json_sink;
+mod lines;
+mod open;
+mod reader;
+mod shared;
+
+use std::path::PathBuf;
+
+use flowjoin_core::IoError;
+use flowjoin_core::io::{BadRecords, Endpoint};
+
+pub use self::bad::OnBad;
+pub use self::csv::Csv;
+pub use self::csv_sink::CsvSink;
+pub use self::json::JsonLines;
+pub use self::json_sink::{JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert};
+
+/// What the two file sources have in common: each file is a partition.
+#[derive(Clone, Debug)]
+struct FileSet {
+    paths: Vec<PathBuf>,
+    name: String,
+    on_bad: OnBad,
+    record_bytes_max: usize,
+}
+
+impl FileSet {
+    fn new(paths: Vec<PathBuf>) -> FileSet {
+        let name = paths.first().map_or_else(|| "no files".to_string(), |path| open::stem(path));
+        FileSet { paths, name, on_bad: OnBad::Fail, record_bytes_max: RECORD_BYTES_MAX }
+    }
+
+    fn endpoint(&self, kind: &str) -> Endpoint {
+        let detail = match self.paths.as_slice() {
+            [] => String::new(),
+            [path] => path.display().to_string(),
+            [first, rest @ ..] => format!("{} and {} more", first.display(), rest.len()),
+        };
+        Endpoint::new(kind, &self.name).with_detail(detail)
+    }
+
+    fn partitions(&self) -> Result<usize, IoError> {
+        match self.paths.len() {
+            0 => Err(IoError::new("a file source has no files; name at least one")),
+            count => Ok(count),
+        }
+    }
+
+    fn path(&self, partition: usize) -> Result<&PathBuf, IoError> {
+        let count = self.paths.len();
+        let missing = || IoError::new(format!("`{}` has {count} files and no partition {partition}", self.name));
+        self.paths.get(partition).ok_or_else(missing)
+    }
+
+    fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError> {
+        self.on_bad.open(&self.paths)
+    }
+}
+
+/// A record longer than this is not read into memory, unless the user asks for more.
+const RECORD_BYTES_MAX: usize = 64 << 20;

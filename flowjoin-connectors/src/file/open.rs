@@ -1,0 +1,156 @@
+//! Opening files, to read and to write, with errors that say what, where and what to do.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, ErrorKind, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::bufread::MultiGzDecoder;
+use flowjoin_core::IoError;
+
+/// The decompressed bytes of a file, and how far the file itself has been read.
+pub(super) struct Opened {
+    pub(super) bytes: Box<dyn Read + Send>,
+    pub(super) meter: Meter,
+}
+
+/// How much of a file has been read; both are bytes as they lie on the disk.
+#[derive(Clone, Debug)]
+pub(super) struct Meter {
+    read: Arc<AtomicU64>,
+    size: u64,
+}
+
+impl Meter {
+    /// Read so far, and the size: that at opening, or more if the file has grown since.
+    pub(super) fn done(&self) -> (u64, u64) {
+        let read = self.read.load(Ordering::Relaxed);
+        (read, self.size.max(read))
+    }
+}
+
+struct Metered {
+    file: File,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+/// Opens a file to be read.
+pub(super) fn open(path: &Path) -> Result<Opened, IoError> {
+    let metadata = fs::metadata(path).map_err(|cause| unreadable(path, cause))?;
+    if metadata.is_dir() {
+        return Err(IoError::new(format!("cannot read `{}`: it is a directory; name the files in it", path.display())));
+    }
+    let file = File::open(path).map_err(|cause| unreadable(path, cause))?;
+    let read = Arc::new(AtomicU64::new(0));
+    let meter = Meter { read: read.clone(), size: metadata.len() };
+    let metered = Metered { file, read };
+    let bytes: Box<dyn Read + Send> = match is_gzip(path) {
+        true => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BLOCK_BYTES, metered))),
+        false => Box::new(metered),
+    };
+    Ok(Opened { bytes, meter })
+}
+
+fn unreadable(path: &Path, cause: io::Error) -> IoError {
+    let what = format!("cannot read `{}`", path.display());
+    match cause.kind() {
+        ErrorKind::NotFound => {
+            let from = match std::env::current_dir() {
+                Ok(directory) if path.is_relative() => format!(" (looked for from {})", directory.display()),
+                _ => String::new(),
+            };
+            IoError::caused(format!("{what}{from}; check the path"), cause)
+        }
+        ErrorKind::PermissionDenied => IoError::caused(format!("{what}; check who may read it"), cause),
+        _ => IoError::caused(what, cause),
+    }
+}
+
+/// The error of a file that broke off while being read, after so many whole records.
+pub(super) fn broken(path: &Path, line: u64, cause: io::Error) -> IoError {
+    let remedy = match cause.kind() {
+        ErrorKind::UnexpectedEof if is_gzip(path) => {
+            "; the gzip file ends in the middle: was it copied whole, and is it gzip?"
+        }
+        ErrorKind::InvalidInput | ErrorKind::InvalidData if is_gzip(path) => {
+            "; its name says gzip: is it gzip, and undamaged?"
+        }
+        _ => "",
+    };
+    IoError::caused(format!("cannot read `{}` beyond line {line}{remedy}", path.display()), cause)
+}
+
+/// Refuses a file whose first bytes are those of gzip though its name does not say so.
+pub(super) fn refuse_gzip(path: &Path, first: &[u8]) -> Result<(), IoError> {
+    if first.starts_with(GZIP_MAGIC) {
+        let what = format!("`{}` is gzip; give it a name that ends in `.gz`", path.display());
+        return Err(IoError::new(what));
+    }
+    Ok(())
+}
+
+/// Creates a file and the directories above it; one that is there is emptied.
+pub(super) fn create(path: &Path) -> Result<File, IoError> {
+    let what = || format!("cannot write `{}`", path.display());
+    if path.is_dir() {
+        return Err(IoError::new(format!("{}: it is a directory; name a file in it", what())));
+    }
+    match path.parent() {
+        Some(above) if !above.as_os_str().is_empty() => fs::create_dir_all(above)
+            .map_err(|cause| IoError::caused(format!("{}, as its directory cannot be created", what()), cause))?,
+        _ => {}
+    }
+    // Appending makes whole lines of several writers stand one after the other, also if two sinks share the file.
+    let file = File::options().append(true).create(true).open(path).map_err(|cause| IoError::caused(what(), cause))?;
+    // A device or a pipe has no length; what is written to it cannot be taken back anyway.
+    let metadata = file.metadata().map_err(|cause| IoError::caused(what(), cause))?;
+    if metadata.is_file() {
+        file.set_len(0).map_err(|cause| IoError::caused(what(), cause))?;
+    }
+    Ok(file)
+}
+
+/// Whether the name says that the file is gzip.
+pub(super) fn is_gzip(path: &Path) -> bool {
+    path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("gz"))
+}
+
+/// The name of a file without directories and suffix: `orders` for `data/orders.jsonl.gz`.
+pub(super) fn stem(path: &Path) -> String {
+    let unzipped = match is_gzip(path) {
+        true => path.with_extension(""),
+        false => path.to_path_buf(),
+    };
+    unzipped.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// What is read from the disk at once.
+pub(super) const BLOCK_BYTES: usize = 128 << 10;
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stem_has_no_directories_and_no_suffix() {
+        for (path, name) in [
+            ("data/orders.jsonl.gz", "orders"),
+            ("orders.jsonl", "orders"),
+            ("/tmp/orders.2013.csv.GZ", "orders.2013"),
+            ("orders", "orders"),
+            (".hidden", ".hidden"),
+        ] {
+            assert_eq!(stem(Path::new(path)), name, "{path}");
+        }
+    }
+}

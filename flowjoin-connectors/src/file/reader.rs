@@ -1,0 +1,115 @@
+//! Pages of rows from a file, whatever its format.
+//!
+//! A page is full after so many records or so many bytes. An error waits until the rows before it have been handed
+//! over. Nothing here waits, so dropping a read loses nothing.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use flowjoin_core::io::{Page, ReadStatus, Reader};
+use flowjoin_core::{Data, IoError, RecordError};
+
+/// Turns the bytes of a file into rows, one record at a time.
+pub(super) trait Decode<T>: Send {
+    /// The next record, or nothing at the end of the file.
+    fn next(&mut self) -> Result<Option<Decoded<T>>, IoError>;
+
+    /// Bytes read, and the size of the file.
+    fn done(&self) -> (u64, u64);
+}
+
+/// One record of a file.
+pub(super) struct Decoded<T> {
+    pub(super) outcome: Outcome<T>,
+    /// The line that it begins on, from 1.
+    pub(super) line: u64,
+    pub(super) bytes: usize,
+}
+
+pub(super) enum Outcome<T> {
+    Row(T),
+    Bad {
+        reason: String,
+        raw: Vec<u8>,
+    },
+    /// An empty line.
+    Blank,
+}
+
+/// A reader of one file.
+pub(super) struct FileReader<D> {
+    decode: D,
+    origin: Arc<str>,
+    state: State,
+}
+
+enum State {
+    Reading,
+    /// The rows before the error have been handed over; it is next.
+    Failing(IoError),
+    Failed,
+}
+
+impl<D> FileReader<D> {
+    pub(super) fn new(decode: D, origin: String) -> FileReader<D> {
+        FileReader { decode, origin: origin.into(), state: State::Reading }
+    }
+
+    fn fill<T>(&mut self, page: &mut Page<T>, records_max: usize) -> Result<ReadStatus, IoError>
+    where
+        D: Decode<T>,
+    {
+        let mut bytes = 0;
+        while page.rows.len() + page.bad.len() < records_max && bytes < PAGE_BYTES {
+            let Some(decoded) = self.decode.next()? else { return Ok(ReadStatus::End) };
+            bytes += decoded.bytes;
+            match decoded.outcome {
+                Outcome::Row(row) => {
+                    page.rows.push(row);
+                    page.origins.push((self.origin.clone(), decoded.line));
+                }
+                Outcome::Bad { reason, raw } => {
+                    let position = Some(decoded.line);
+                    page.bad.push(RecordError { reason, raw, origin: self.origin.to_string(), position });
+                }
+                Outcome::Blank => {}
+            }
+        }
+        Ok(ReadStatus::More)
+    }
+}
+
+#[async_trait]
+impl<T: Data, D: Decode<T>> Reader<T> for FileReader<D> {
+    async fn read(&mut self, page: &mut Page<T>, max_rows: usize) -> Result<ReadStatus, IoError> {
+        if !matches!(self.state, State::Reading) {
+            let failed = std::mem::replace(&mut self.state, State::Failed);
+            return Err(match failed {
+                State::Failing(error) => error,
+                State::Reading | State::Failed => IoError::new(format!("`{}` has failed before", self.origin)),
+            });
+        }
+        loop {
+            let empty = |page: &Page<T>| page.rows.is_empty() && page.bad.is_empty();
+            match self.fill(page, max_rows.max(1)) {
+                Ok(ReadStatus::More) if empty(page) => tokio::task::yield_now().await,
+                Ok(status) => return Ok(status),
+                Err(error) if empty(page) => {
+                    self.state = State::Failed;
+                    return Err(error);
+                }
+                Err(error) => {
+                    self.state = State::Failing(error);
+                    return Ok(ReadStatus::More);
+                }
+            }
+        }
+    }
+
+    fn done(&self) -> Option<(u64, u64)> {
+        Some(self.decode.done())
+    }
+}
+
+/// A page is handed over after so many bytes of records, however few they are.
+const PAGE_BYTES: usize = 4 << 20;

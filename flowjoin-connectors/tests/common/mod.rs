@@ -1,0 +1,149 @@
+//! A directory of its own for each test, and readers run to their end.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use flowjoin_core::io::{Page, ReadStatus, Reader, Sink, StreamSource, Writer};
+use flowjoin_core::{Batch, Data, EventTime, IoError, RecordError, RowKind};
+
+/// Removed with all that is in it when the test ends.
+pub struct Directory(PathBuf);
+
+impl Directory {
+    pub fn new() -> Directory {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("flowjoin-connectors-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn gunzip(path: &Path) -> String {
+    std::io::read_to_string(flate2::read::MultiGzDecoder::new(fs::File::open(path).unwrap())).unwrap()
+}
+
+/// All that a partition gave until it ended or broke.
+#[derive(Debug)]
+pub struct Read<T> {
+    pub rows: Vec<T>,
+    pub bad: Vec<RecordError>,
+    pub lines: Vec<u64>,
+    pub error: Option<IoError>,
+}
+
+impl<T> Read<T> {
+    /// The bad records as `line: reason`.
+    pub fn reasons(&self) -> Vec<String> {
+        self.bad.iter().map(|bad| format!("{}: {}", bad.position.unwrap(), bad.reason)).collect()
+    }
+
+    pub fn error(&self) -> String {
+        self.error.as_ref().expect("the reader should fail").to_string()
+    }
+}
+
+pub fn read<T: Data>(source: &impl StreamSource<T>) -> Read<T> {
+    read_partition(source, 0, 3)
+}
+
+/// Reads in pages of a few rows, and checks what every reader promises.
+pub fn read_partition<T: Data>(source: &impl StreamSource<T>, partition: usize, max_rows: usize) -> Read<T> {
+    let mut all = Read { rows: Vec::new(), bad: Vec::new(), lines: Vec::new(), error: None };
+    let mut reader = match source.open(partition) {
+        Ok(reader) => reader,
+        Err(error) => {
+            all.error = Some(error);
+            return all;
+        }
+    };
+    run(async {
+        loop {
+            let mut page = Page::default();
+            let status = reader.read(&mut page, max_rows).await;
+            assert!(page.rows.len() + page.bad.len() <= max_rows);
+            assert!(page.origins.is_empty() || page.origins.len() == page.rows.len());
+            all.rows.append(&mut page.rows);
+            all.bad.append(&mut page.bad);
+            all.lines.extend(page.origins.iter().map(|(_, line)| line));
+            if let Some((done, size)) = reader.done() {
+                assert!(done <= size);
+            }
+            match status {
+                Ok(ReadStatus::More) => {}
+                Ok(ReadStatus::End) => break,
+                Err(error) => {
+                    all.error = Some(error);
+                    assert!(reader.read(&mut Page::default(), max_rows).await.is_err(), "it stays failed");
+                    break;
+                }
+            }
+        }
+    });
+    all
+}
+
+pub fn run<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+pub fn batch<T>(changes: impl IntoIterator<Item = (&'static str, T)>) -> Batch<T> {
+    let mut batch = Batch::default();
+    for (symbol, row) in changes {
+        let kinds = [RowKind::Insert, RowKind::UpdateBefore, RowKind::UpdateAfter, RowKind::Delete];
+        let kind = kinds.into_iter().find(|kind| kind.symbol() == symbol).unwrap();
+        batch.push(row, EventTime::MIN, kind);
+    }
+    batch
+}
+
+pub fn inserts<T>(rows: impl IntoIterator<Item = T>) -> Batch<T> {
+    batch(rows.into_iter().map(|row| ("+I", row)))
+}
+
+/// Writes the batches by one task and closes.
+pub fn write<T: Data>(sink: &impl Sink<T>, batches: impl IntoIterator<Item = Batch<T>>) -> Result<(), IoError> {
+    let mut writer: Box<dyn Writer<T>> = sink.open(0, 1)?;
+    run(async {
+        for batch in batches {
+            writer.write(batch).await?;
+        }
+        writer.close().await
+    })
+}
+
+/// So that a test can name the type without a cast.
+pub fn open<T: Data>(source: &impl StreamSource<T>) -> Box<dyn Reader<T>> {
+    source.open(0).unwrap()
+}

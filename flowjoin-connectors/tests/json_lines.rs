@@ -1,0 +1,276 @@
+//! JSON Lines read: good files, odd files and hostile ones.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Directory, Read, gzip, read, read_partition};
+use flowjoin_connectors::{JsonLines, OnBad};
+use flowjoin_core::EventTime;
+use flowjoin_core::io::StreamSource;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Order {
+    id: u64,
+    #[serde(default)]
+    amount: i64,
+    note: Option<String>,
+}
+
+fn order(id: u64) -> Order {
+    Order { id, amount: 0, note: None }
+}
+
+fn lines(bytes: impl AsRef<[u8]>) -> Read<Order> {
+    let directory = Directory::new();
+    read(&JsonLines::file(directory.write("orders.jsonl", bytes)))
+}
+
+#[test]
+fn each_line_is_a_row_with_its_line_number() {
+    let all =
+        lines("{\"id\":1}\n{\"id\":2,\"amount\":-5,\"note\":\"x\"}\n\n  \n{\"id\":3,\"note\":null,\"more\":[1,{}]}\n");
+    assert_eq!(all.rows, [order(1), Order { id: 2, amount: -5, note: Some("x".into()) }, order(3)]);
+    assert_eq!(all.lines, [1, 2, 5]);
+    assert!(all.bad.is_empty() && all.error.is_none());
+}
+
+#[test]
+fn files_without_rows_have_no_rows() {
+    for text in ["", "\n", "\r\n\r\n", "\u{feff}", "\u{feff}\n", "   "] {
+        let all = lines(text);
+        assert!(all.rows.is_empty() && all.bad.is_empty() && all.error.is_none(), "{text:?}: {all:?}");
+    }
+}
+
+#[test]
+fn line_ends_marks_and_a_missing_last_end_do_not_matter() {
+    for text in ["{\"id\":1}\r\n{\"id\":2}\r\n", "\u{feff}{\"id\":1}\n{\"id\":2}", "{\"id\":1}\n{\"id\":2}\r"] {
+        assert_eq!(lines(text).rows, [order(1), order(2)], "{text:?}");
+    }
+}
+
+#[test]
+fn integers_of_64_bits_are_exact() {
+    let all = lines(
+        "{\"id\":18446744073709551615,\"amount\":-9223372036854775808}\n\
+         {\"id\":9007199254740993,\"amount\":9223372036854775807}\n",
+    );
+    assert_eq!((all.rows[0].id, all.rows[0].amount), (u64::MAX, i64::MIN));
+    assert_eq!((all.rows[1].id, all.rows[1].amount), ((1 << 53) + 1, i64::MAX));
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_bad_records_that_name_the_field() {
+    let all = lines(
+        "{\"id\":18446744073709551616}\n\
+         {\"id\":1,\"amount\":9223372036854775808}\n\
+         {\"id\":1e400}\n\
+         {\"id\":1.0}\n\
+         {\"id\":-1}\n\
+         {\"id\":7}\n",
+    );
+    assert_eq!(all.rows, [order(7)]);
+    assert_eq!(
+        all.reasons(),
+        [
+            "1: `id`: the integer 18446744073709551616 does not fit, expected u64",
+            "2: `amount`: invalid value: integer `9223372036854775808`, expected i64",
+            "3: `id`: number out of range at column 11",
+            "4: `id`: invalid type: floating point `1.0`, expected u64",
+            "5: `id`: invalid value: integer `-1`, expected u64",
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_a_row_is_a_bad_record_with_its_bytes() {
+    let all =
+        lines(b"{}\n[1]\n{\"id\":\"1\"}\n{\"id\":1\n\xff\n{\"id\":4,\"x\":\"\xc3\x28\"}\nnull\n{\"id\":1,\"id\":2}\n");
+    assert!(all.rows.is_empty());
+    assert_eq!(
+        all.reasons(),
+        [
+            "1: missing field `id`",
+            "2: invalid length 2, expected struct Order with 3 elements",
+            "3: `id`: invalid type: string \"1\", expected u64",
+            "4: `id`: EOF while parsing an object at column 7",
+            "5: not UTF-8 at byte 1 of the line",
+            "6: not UTF-8 at byte 14 of the line",
+            "7: invalid type: null, expected struct Order",
+            "8: `id`: duplicate field `id`",
+        ]
+    );
+    assert_eq!(all.bad[4].raw, b"\xff");
+    assert_eq!(all.bad[5].raw, b"{\"id\":4,\"x\":\"\xc3\x28\"}");
+}
+
+#[test]
+fn nesting_without_end_is_a_bad_record() {
+    let all = lines(format!("{{\"id\":1,\"x\":{}\n{{\"id\":2}}\n", "[".repeat(100_000)));
+    assert_eq!(all.rows, [order(2)]);
+    assert_eq!(all.bad.len(), 1);
+}
+
+#[test]
+fn nested_values_are_rows_too() {
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Nested {
+        at: EventTime,
+        inner: Vec<Order>,
+        any: serde_json::Value,
+    }
+    let directory = Directory::new();
+    let text = "{\"at\":\"1970-01-01T00:00:01Z\",\"inner\":[{\"id\":1},{\"id\":2}],\"any\":{\"a\":[]}}\n{\"at\":5,\"inner\":[],\"any\":0}";
+    let all = read::<Nested>(&JsonLines::file(directory.write("nested.jsonl", text)));
+    assert_eq!(all.rows[0].inner, [order(1), order(2)]);
+    assert_eq!(all.rows[0].at, EventTime::from_millis(1_000));
+    assert_eq!(all.rows[1].at, EventTime::from_millis(5));
+}
+
+#[test]
+fn a_line_beyond_the_limit_is_a_bad_record_and_the_next_is_read() {
+    let directory = Directory::new();
+    for huge in [101, 102, 103, 300_000] {
+        let text = format!("{{\"id\":1}}\n{}\n{{\"id\":2}}\n{}", "x".repeat(huge), "y".repeat(huge));
+        let path = directory.write("orders.jsonl", text);
+        let all = read::<Order>(&JsonLines::file(path).record_bytes_max(100));
+        assert_eq!(all.rows, [order(1), order(2)]);
+        assert_eq!(all.lines, [1, 3]);
+        assert_eq!(all.bad.iter().map(|bad| bad.position).collect::<Vec<_>>(), [Some(2), Some(4)]);
+        assert!(all.bad[0].reason.contains("longer than 100 bytes"), "{}", all.bad[0].reason);
+        assert!(all.bad[0].raw.len() <= 1024);
+    }
+    let path = directory.write("exact.jsonl", format!("{:<100}\r\n{:<99}\n", "{\"id\":1}", "{\"id\":2}"));
+    assert_eq!(read::<Order>(&JsonLines::file(path).record_bytes_max(100)).rows, [order(1), order(2)]);
+}
+
+#[test]
+fn gzip_of_several_members_is_one_file() {
+    let directory = Directory::new();
+    let bytes = [gzip(b"{\"id\":1}\n{\"id\""), gzip(b""), gzip(b":2}\n{\"id\":3}")].concat();
+    let source = JsonLines::file(directory.write("orders.jsonl.gz", bytes));
+    assert_eq!(StreamSource::<Order>::endpoint(&source).name, "orders");
+    assert_eq!(read::<Order>(&source).rows, [order(1), order(2), order(3)]);
+}
+
+#[test]
+fn gzip_that_ends_in_the_middle_fails_after_the_rows_before() {
+    let directory = Directory::new();
+    let text: String = (0..10_000u64).map(|id| format!("{{\"id\":{id},\"amount\":{}}}\n", id * 7919 % 1000)).collect();
+    let whole = gzip(text.as_bytes());
+    for cut in [0, 5, 20, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
+        let path = directory.write("orders.jsonl.gz", &whole[..cut]);
+        let all = read_partition::<Order>(&JsonLines::file(&path), 0, 1000);
+        let message = all.error();
+        assert!(message.contains("orders.jsonl.gz") && message.contains("ends in the middle"), "{cut}: {message}");
+        assert!(all.bad.is_empty(), "the cut line is no record");
+        assert!(all.rows.iter().map(|order| order.id).eq(0..all.rows.len() as u64));
+        if cut >= whole.len() / 2 {
+            assert!(all.rows.len() > 1_000, "{cut}: {}", all.rows.len());
+        }
+    }
+}
+
+#[test]
+fn what_is_called_gzip_and_is_not_fails_and_so_does_the_reverse() {
+    let directory = Directory::new();
+    let not_gzip = read::<Order>(&JsonLines::file(directory.write("orders.jsonl.gz", "{\"id\":1}\n"))).error();
+    assert!(not_gzip.contains("is it gzip"), "{not_gzip}");
+    let hidden = read::<Order>(&JsonLines::file(directory.write("orders.jsonl", gzip(b"{\"id\":1}\n")))).error();
+    assert!(hidden.contains("give it a name that ends in `.gz`"), "{hidden}");
+    let mut damaged = gzip(b"{\"id\":1}\n");
+    let crc = damaged.len() - 8;
+    damaged[crc] ^= 1;
+    let damaged = read::<Order>(&JsonLines::file(directory.write("damaged.jsonl.gz", damaged)));
+    assert!(damaged.error().contains("damaged.jsonl.gz"));
+}
+
+#[test]
+fn a_missing_file_and_a_directory_are_told_apart() {
+    let directory = Directory::new();
+    let missing = read::<Order>(&JsonLines::file(directory.path("none.jsonl"))).error();
+    assert!(missing.contains("none.jsonl") && missing.contains("check the path"), "{missing}");
+    let missing = read::<Order>(&JsonLines::file("no/such.jsonl")).error();
+    assert!(missing.contains("looked for from"), "{missing}");
+    let folder = read::<Order>(&JsonLines::file(directory.path(""))).error();
+    assert!(folder.contains("it is a directory"), "{folder}");
+    let none = StreamSource::<Order>::partitions(&JsonLines::files(Vec::<String>::new())).unwrap_err();
+    assert!(none.to_string().contains("no files"));
+}
+
+#[test]
+fn each_file_is_a_partition() {
+    let directory = Directory::new();
+    let first = directory.write("a.jsonl", "{\"id\":1}\n");
+    let second = directory.write("b.jsonl", "{\"id\":2}\n");
+    let source = JsonLines::files([first, second]).named("both");
+    let endpoint = StreamSource::<Order>::endpoint(&source);
+    assert_eq!((endpoint.name.as_str(), endpoint.kind.as_str()), ("both", "json lines"));
+    assert_eq!(StreamSource::<Order>::partitions(&source).unwrap(), 2);
+    assert_eq!(read_partition::<Order>(&source, 1, 10).rows, [order(2)]);
+    assert!(StreamSource::<Order>::open(&source, 2).is_err());
+}
+
+#[test]
+fn progress_is_in_bytes_of_the_file_as_it_lies_there() {
+    let directory = Directory::new();
+    let text: String = (0..100_000).map(|id| format!("{{\"id\":{id}}}\n")).collect();
+    let zipped = gzip(text.as_bytes());
+    let size = zipped.len() as u64;
+    let path = directory.write("orders.jsonl.gz", zipped);
+    let mut reader = common::open::<Order>(&JsonLines::file(path));
+    assert!(reader.done().is_some_and(|(read, of)| read < size && of == size));
+    let mut page = flowjoin_core::io::Page::default();
+    common::run(reader.read(&mut page, 10)).unwrap();
+    let (read, _) = reader.done().unwrap();
+    assert!(read > 0 && read < size, "{read} of {size}");
+    common::run(reader.read(&mut page, usize::MAX)).unwrap();
+    assert_eq!(reader.done(), Some((size, size)));
+}
+
+#[test]
+fn a_bad_record_stops_the_flow_unless_told_otherwise() {
+    let directory = Directory::new();
+    let source = JsonLines::file(directory.write("orders.jsonl", "{\"id\":1}\n{}\n"));
+    let bad = read::<Order>(&source).bad;
+    let error = StreamSource::<Order>::bad_records(&source).unwrap().note(&bad[0]).unwrap_err().to_string();
+    assert!(error.contains("orders.jsonl:2: missing field `id`"), "{error}");
+    let skipping = source.on_bad(OnBad::Skip);
+    StreamSource::<Order>::bad_records(&skipping).unwrap().note(&bad[0]).unwrap();
+}
+
+#[test]
+fn dead_letters_keep_the_exact_bytes_and_are_there_at_once() {
+    let directory = Directory::new();
+    let path = directory.write("orders.jsonl", b"{\"note\":\"\\u00e9 \xc3\xa9\"}\n\xff\x00\"\n");
+    let source = JsonLines::file(&path).on_bad(OnBad::dead_letter(directory.path("out/bad.jsonl")));
+    let bad = read::<Order>(&source).bad;
+    for run in 0..2 {
+        let mut letters = StreamSource::<Order>::bad_records(&source).unwrap();
+        assert_eq!(directory.text("out/bad.jsonl"), "", "emptied when run {run} begins");
+        bad.iter().for_each(|record| letters.note(record).unwrap());
+        let text = directory.text("out/bad.jsonl");
+        let found: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let file = path.display().to_string();
+        assert_eq!(
+            found,
+            [
+                serde_json::json!({"file": file, "line": 1, "reason": "missing field `id`",
+                    "raw": "{\"note\":\"\\u00e9 é\"}"}),
+                serde_json::json!({"file": file, "line": 2, "reason": "not UTF-8 at byte 1 of the line",
+                    "raw_hex": "ff0022"}),
+            ]
+        );
+        letters.close().unwrap();
+    }
+}
+
+#[test]
+fn a_source_is_not_its_own_dead_letter_file() {
+    let directory = Directory::new();
+    let path = directory.write("orders.jsonl", "{\"id\":1}\n");
+    let source = JsonLines::file(&path).on_bad(OnBad::DeadLetter(path.clone()));
+    assert!(StreamSource::<Order>::bad_records(&source).is_err());
+    assert_eq!(directory.text("orders.jsonl"), "{\"id\":1}\n");
+}

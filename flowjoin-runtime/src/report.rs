@@ -1,0 +1,187 @@
+//! The accounting: where every row of every input has gone.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use flowjoin_core::plan::explain::Explain;
+use flowjoin_core::plan::{NodeId, Op};
+use flowjoin_core::{Account, OpFigures};
+
+use crate::shell::Shared;
+
+/// Where all rows of a flow have gone, up to the moment it was made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// The name of the flow.
+    pub flow: String,
+    /// How long it has run.
+    pub elapsed: Duration,
+    /// Its sources, joins and sinks.
+    pub steps: Vec<StepReport>,
+    /// The longest that one call of a task took: a pause for all that waits behind it.
+    pub longest_call: Duration,
+}
+
+/// Where the rows of one step have gone.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct StepReport {
+    /// Its name.
+    pub name: String,
+    /// What it is: `source`, `multi join`, `sink`, …
+    pub kind: String,
+    /// Its inputs; a source has one, named after itself.
+    pub inputs: Vec<InputReport>,
+    /// Rows sent on the main output.
+    pub emitted: u64,
+    /// Bytes of state.
+    pub state_bytes: u64,
+}
+
+/// Where the rows of one input have gone.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct InputReport {
+    /// What it reads.
+    pub name: String,
+    /// The buckets: each row is in exactly one.
+    pub account: Account,
+    /// Rows held.
+    pub state_rows: u64,
+}
+
+impl Report {
+    /// The figures of all tasks, added up.
+    pub(crate) fn of<'a>(
+        shared: &Shared,
+        figures: impl Iterator<Item = &'a (NodeId, OpFigures)>,
+        elapsed: Duration,
+    ) -> Report {
+        let plan = &shared.plan;
+        let mut sums = vec![OpFigures::default(); plan.nodes().len()];
+        for (node, figures) in figures {
+            sums[node.0].add(figures);
+        }
+        let explain = Explain::of(plan);
+        let counted = |op: &Op| op.is_join() || matches!(op, Op::Source | Op::Sink);
+        let steps = plan.nodes().iter().zip(sums).zip(explain.steps).filter(|((node, _), _)| counted(&node.op));
+        let steps = steps.map(|((_, sum), step)| {
+            let names: Vec<String> = match step.inputs.is_empty() {
+                true => vec![step.name.clone()],
+                false => step.inputs.iter().map(|input| input.name.clone()).collect(),
+            };
+            let input = |(index, name): (usize, String)| InputReport {
+                name,
+                account: sum.accounts.get(index).copied().unwrap_or_default(),
+                state_rows: sum.state_rows.get(index).copied().unwrap_or_default(),
+            };
+            StepReport {
+                inputs: names.into_iter().enumerate().map(input).collect(),
+                name: step.name,
+                kind: step.kind,
+                emitted: sum.emitted,
+                state_bytes: sum.state_bytes,
+            }
+        });
+        let longest_call = Duration::from_nanos(shared.longest_call.load(Ordering::Relaxed));
+        Report { flow: plan.name().to_string(), elapsed, steps: steps.collect(), longest_call }
+    }
+
+    /// The step of this name; of a source and a sink of one name, the source.
+    pub fn step(&self, name: &str) -> Option<&StepReport> {
+        self.steps.iter().find(|step| step.name == name)
+    }
+
+    /// Whether every input's buckets add up to its rows.
+    pub fn is_balanced(&self) -> bool {
+        self.steps.iter().flat_map(|step| &step.inputs).all(|input| input.account.is_balanced())
+    }
+}
+
+const COLUMNS: [&str; 12] = [
+    "step",
+    "input",
+    "rows in",
+    "matched",
+    "unmatched",
+    "late",
+    "expired",
+    "null key",
+    "bad",
+    "retracted",
+    "orphan",
+    "open",
+];
+
+fn cells(step: &StepReport, input: &InputReport) -> [String; 12] {
+    let Account { rows, matched, unmatched, late, expired, null_key, bad, retracted, orphan, open } = input.account;
+    let numbers = [rows, matched, unmatched, late, expired, null_key, bad, retracted, orphan, open];
+    let mut cells: [String; 12] = Default::default();
+    cells[0] = format!("{} {}", step.kind, step.name);
+    cells[1] = if step.kind == "source" { String::new() } else { input.name.clone() };
+    for (cell, number) in cells[2..].iter_mut().zip(numbers) {
+        *cell = grouped(number);
+    }
+    cells
+}
+
+// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+impl fmt::Display for Report {
+    /// A table with a line an input; columns that are zero for all are left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows: Vec<[String; 12]> =
+            self.steps.iter().flat_map(|step| step.inputs.iter().map(move |input| cells(step, input))).collect();
+        let shown: Vec<usize> =
+            (0..12).filter(|&column| column < 4 || rows.iter().any(|row| row[column] != "0")).collect();
+        let width = |column: usize| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.chain([COLUMNS[column].len()]).max().unwrap_or_default()
+        };
+        writeln!(f, "accounting of flow {} after {:.2} s", self.flow, self.elapsed.as_secs_f64())?;
+        let head: [String; 12] = COLUMNS.map(String::from);
+        for row in std::iter::once(&head).chain(&rows) {
+            for &column in &shown {
+                let (cell, width) = (&row[column], width(column));
+                if column < 2 { write!(f, "{cell:<width$}  ")? } else { write!(f, "{cell:>width$}  ")? }
+            }
+            writeln!(f)?;
+        }
+        for step in self.steps.iter().filter(|step| step.state_bytes > 0) {
+            let held: u64 = step.inputs.iter().map(|input| input.state_rows).sum();
+            writeln!(
+                f,
+                "{} {}: {} rows out, {} rows held, {:.1} MiB of state",
+                step.kind,
+                step.name,
+                grouped(step.emitted),
+                grouped(held),
+                step.state_bytes as f64 / 1_048_576.0
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+}

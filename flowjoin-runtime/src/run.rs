@@ -1,0 +1,278 @@
+//! Running a flow: everything is opened first, then the tasks run, then the accounting is made.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use flowjoin_core::Flow;
+use flowjoin_core::io::erased::AnyWriter;
+use flowjoin_core::op::key_by::Batching;
+use flowjoin_core::plan::{Build, NodeId, Plan};
+use flowjoin_core::task::{Deployment, Reading, Task, TaskId};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::inbox::{Inbox, Letter};
+use crate::pace::Pace;
+use crate::progress;
+use crate::report::Report;
+use crate::shell::{Shared, Shell, Source, io_error};
+
+/// Runs a [`Flow`] on tokio.
+pub trait RunFlow {
+    /// Runs the flow until all its sources have ended, or Ctrl-C has stopped them and what was read has gone through.
+    /// Prints the accounting at the end, if the configuration says so.
+    ///
+    /// # Errors
+    /// If the plan is refused, a source or sink cannot be opened or go on, a bad record meets the policy to fail, or user
+    /// code panics. All tasks are stopped then.
+    fn run(&self, config: Config) -> impl Future<Output = Result<()>> + Send;
+
+    /// Opens all sources and sinks and starts the flow, for those who want its figures while it runs.
+    ///
+    /// Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// If the plan is refused, or a source or sink cannot be opened.
+    fn start(&self, config: Config) -> Result<Running>;
+}
+
+impl RunFlow for Flow {
+    async fn run(&self, config: Config) -> Result<()> {
+        let print = config.report;
+        let report = self.start(config)?.wait().await?;
+        if print {
+            eprintln!("{report}");
+        }
+        Ok(())
+    }
+
+    fn start(&self, config: Config) -> Result<Running> {
+        let config = config.checked()?;
+        let plan = Arc::new(self.plan()?);
+        let opened = open(&plan, &config)?;
+        Ok(launch(opened, &config))
+    }
+}
+
+/// A flow that runs.
+pub struct Running {
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+    began: Instant,
+    tasks: JoinHandle<Result<()>>,
+    watchers: Vec<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Where all rows have gone so far, at most a fifth of a second old.
+    pub fn figures(&self) -> Report {
+        let all = self.shared.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        Report::of(&self.shared, all.iter().flatten(), self.began.elapsed())
+    }
+
+    /// Stops reading; what has been read goes through to the sinks.
+    pub fn stop(&self) {
+        let _ = self.stop.send(true);
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// As [`RunFlow::run`].
+    pub async fn wait(mut self) -> Result<Report> {
+        let ended = (&mut self.tasks).await;
+        for watcher in &self.watchers {
+            watcher.abort();
+        }
+        ended.map_err(|_| Error::Cancelled)??;
+        for (node, policy) in &self.shared.bad {
+            let mut policy = policy.lock().unwrap_or_else(PoisonError::into_inner);
+            policy.close().map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
+        }
+        Ok(self.figures())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.tasks.abort();
+        for watcher in &self.watchers {
+            watcher.abort();
+        }
+    }
+}
+
+// All that a run needs, opened.
+struct Opened {
+    tasks: Vec<Task>,
+    links: Vec<(TaskId, TaskId)>,
+    readers: BTreeMap<TaskId, Vec<Source>>,
+    writers: BTreeMap<TaskId, BTreeMap<NodeId, Box<dyn AnyWriter>>>,
+    paces: BTreeMap<TaskId, (Arc<Pace>, usize)>,
+    shared: Arc<Shared>,
+    readings: Vec<Reading>,
+}
+
+fn open(plan: &Arc<Plan>, config: &Config) -> Result<Opened> {
+    let clock = Clock::start();
+    let batching = Batching { rows_max: config.batch_rows, linger: config.linger };
+    for node in plan.nodes() {
+        if let Build::Source(source) = &node.build {
+            source.partitions().map_err(|cause| io_error(plan, node.id, cause))?;
+        }
+    }
+    let deployment =
+        Deployment::new(plan.clone(), config.parallelism, batching, clock.now(), |source| source.partitions());
+    let name = plan.name().to_string();
+    let deployment = deployment.map_err(|cause| Error::Io { name, cause })?;
+    let Deployment { tasks, readings, links, .. } = deployment;
+    let mut bad = BTreeMap::new();
+    for node in plan.nodes() {
+        if let Build::Source(source) = &node.build {
+            let policy = source.bad_records().map_err(|cause| io_error(plan, node.id, cause))?;
+            bad.insert(node.id, Mutex::new(policy));
+        }
+    }
+    let readers = open_readers(plan, &readings)?;
+    let writers = open_writers(plan, &tasks, config.parallelism)?;
+    let shared = Arc::new(Shared {
+        plan: plan.clone(),
+        clock,
+        page_rows: config.page_rows,
+        figures: Mutex::new(vec![Vec::new(); tasks.len()]),
+        bad,
+        done: readings.iter().map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect(),
+        longest_call: AtomicU64::new(0),
+    });
+    let paces = paces(&tasks, &links, &readers);
+    Ok(Opened { tasks, links, readers, writers, paces, shared, readings })
+}
+
+fn open_readers(plan: &Plan, readings: &[Reading]) -> Result<BTreeMap<TaskId, Vec<Source>>> {
+    let mut readers: BTreeMap<TaskId, Vec<Source>> = BTreeMap::new();
+    for (number, reading) in readings.iter().enumerate() {
+        if let Build::Source(source) = &plan.node(reading.source).build {
+            let reader = source.open(reading.partition).map_err(|cause| io_error(plan, reading.source, cause))?;
+            let source = Source { node: reading.source, slot: reading.slot, reading: number, reader };
+            readers.entry(reading.task).or_default().push(source);
+        }
+    }
+    Ok(readers)
+}
+
+fn open_writers(
+    plan: &Plan,
+    tasks: &[Task],
+    parallelism: usize,
+) -> Result<BTreeMap<TaskId, BTreeMap<NodeId, Box<dyn AnyWriter>>>> {
+    let mut writers: BTreeMap<TaskId, BTreeMap<NodeId, Box<dyn AnyWriter>>> = BTreeMap::new();
+    for task in tasks {
+        for node in task.nodes() {
+            if let Build::Sink(sink) = &plan.node(node).build {
+                let writer = sink.open(task.id().0 % parallelism, parallelism);
+                let writer = writer.map_err(|cause| io_error(plan, node, cause))?;
+                writers.entry(task.id()).or_default().insert(node, writer);
+            }
+        }
+    }
+    Ok(writers)
+}
+
+// One pace for each connected part of the flow: parts that never meet do not wait for each other.
+fn paces(
+    tasks: &[Task],
+    links: &[(TaskId, TaskId)],
+    readers: &BTreeMap<TaskId, Vec<Source>>,
+) -> BTreeMap<TaskId, (Arc<Pace>, usize)> {
+    let mut part: Vec<usize> = (0..tasks.len()).collect();
+    // Few tasks and few links: relabelling until nothing changes is short enough.
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for &(TaskId(a), TaskId(b)) in links {
+            let least = part[a].min(part[b]);
+            changed |= part[a] != part[b];
+            (part[a], part[b]) = (least, least);
+        }
+    }
+    let mut parts: BTreeMap<usize, Vec<TaskId>> = BTreeMap::new();
+    for task in readers.keys() {
+        parts.entry(part[task.0]).or_default().push(*task);
+    }
+    let mut paces = BTreeMap::new();
+    for members in parts.values() {
+        let pace = Arc::new(Pace::new(members.len()));
+        paces.extend(members.iter().enumerate().map(|(member, task)| (*task, (pace.clone(), member))));
+    }
+    paces
+}
+
+fn launch(opened: Opened, config: &Config) -> Running {
+    let Opened { tasks, links, mut readers, mut writers, mut paces, shared, readings } = opened;
+    let (stop, stopped) = watch::channel(false);
+    let count = tasks.len();
+    let mut outputs: Vec<Vec<Option<mpsc::Sender<Letter>>>> = (0..count).map(|_| vec![None; count]).collect();
+    let mut inboxes: Vec<Vec<mpsc::Receiver<Letter>>> = (0..count).map(|_| Vec::new()).collect();
+    for (from, to) in links {
+        let (sender, receiver) = mpsc::channel(config.channel_batches);
+        outputs[from.0][to.0] = Some(sender);
+        inboxes[to.0].push(receiver);
+    }
+    let mut set = JoinSet::new();
+    for ((task, outputs), inbox) in tasks.into_iter().zip(outputs).zip(inboxes) {
+        let id = task.id();
+        let shell = Shell {
+            task,
+            inbox: Inbox::new(inbox),
+            outputs,
+            sources: readers.remove(&id).unwrap_or_default(),
+            writers: writers.remove(&id).unwrap_or_default(),
+            pace: paces.remove(&id),
+            stop: stopped.clone(),
+            shared: shared.clone(),
+        };
+        set.spawn(shell.run());
+    }
+    let mut watchers = Vec::new();
+    if config.stop_on_ctrl_c {
+        watchers.push(tokio::spawn(on_ctrl_c(stop.clone())));
+    }
+    if config.progress {
+        watchers.extend(progress::show(&shared, &readings));
+    }
+    Running { shared, stop, began: Instant::now(), tasks: tokio::spawn(all(set)), watchers }
+}
+
+// Ends with the first real error; the others are cancelled with it.
+async fn all(mut set: JoinSet<Result<()>>) -> Result<()> {
+    let mut cancelled = false;
+    while let Some(ended) = set.join_next().await {
+        match ended {
+            Ok(Ok(())) => {}
+            // Its neighbour failed, and will say why.
+            Ok(Err(Error::Cancelled)) => cancelled = true,
+            Ok(Err(error)) => return Err(error),
+            Err(join) => {
+                let message = if join.is_panic() { "a task panicked" } else { "a task was cancelled" };
+                return Err(Error::Panic { operator: "runtime".to_string(), message: message.to_string() });
+            }
+        }
+    }
+    if cancelled { Err(Error::Cancelled) } else { Ok(()) }
+}
+
+async fn on_ctrl_c(stop: watch::Sender<bool>) {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        eprintln!("stopping: reading has ended, what was read goes through; Ctrl-C again ends at once");
+        let _ = stop.send(true);
+        if tokio::signal::ctrl_c().await.is_ok() {
+            std::process::exit(130);
+        }
+    }
+}

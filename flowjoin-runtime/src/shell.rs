@@ -1,0 +1,302 @@
+//! The shell around one task: it waits for input, hands it in, and carries out what comes of it.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use flowjoin_core::io::erased::{AnyReader, AnyWriter};
+use flowjoin_core::io::{BadRecords, ReadStatus};
+use flowjoin_core::op::source::AnyPage;
+use flowjoin_core::plan::{NodeId, Plan};
+use flowjoin_core::task::{Effect, Task, TaskInput};
+use flowjoin_core::{IoError, OpFigures, Progress};
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::{mpsc, watch};
+
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::inbox::{Inbox, Letter};
+use crate::pace::Pace;
+
+/// What all tasks of a run share.
+pub struct Shared {
+    pub plan: Arc<Plan>,
+    pub clock: Clock,
+    pub page_rows: usize,
+    /// The last figures of each task.
+    pub figures: Mutex<Vec<Vec<(NodeId, OpFigures)>>>,
+    /// The policy for bad records of each source.
+    pub bad: BTreeMap<NodeId, Mutex<Box<dyn BadRecords>>>,
+    /// How much of how much each reading has done.
+    pub done: Vec<(AtomicU64, AtomicU64)>,
+    /// The longest call of an operator so far, in nanoseconds.
+    pub longest_call: AtomicU64,
+}
+
+/// A partition that a task reads.
+pub struct Source {
+    pub node: NodeId,
+    pub slot: usize,
+    /// Its number among all readings of the run.
+    pub reading: usize,
+    pub reader: Box<dyn AnyReader>,
+}
+
+/// One task with all that it needs.
+pub struct Shell {
+    pub task: Task,
+    pub inbox: Inbox,
+    /// By task.
+    pub outputs: Vec<Option<mpsc::Sender<Letter>>>,
+    pub sources: Vec<Source>,
+    pub writers: BTreeMap<NodeId, Box<dyn AnyWriter>>,
+    pub pace: Option<(Arc<Pace>, usize)>,
+    pub stop: watch::Receiver<bool>,
+    pub shared: Arc<Shared>,
+}
+
+type Read = (Source, std::result::Result<(AnyPage, ReadStatus), IoError>);
+type Reads = FuturesUnordered<BoxFuture<'static, Read>>;
+
+enum Event {
+    Letter(Letter),
+    Inboxless,
+    Page(Read),
+    Paced,
+    Clock,
+    Stop,
+}
+
+impl Shell {
+    /// Runs the task to its end.
+    pub async fn run(mut self) -> Result<()> {
+        let now = self.shared.clock.now();
+        self.task.start(now)?;
+        self.perform().await?;
+        let mut reads: Reads = FuturesUnordered::new();
+        // Readers that wait until the lead rule lets them read on.
+        let mut parked: Vec<Source> = std::mem::take(&mut self.sources);
+        let mut published = Instant::now();
+        let mut written = None;
+        let mut has_inbox = true;
+        while !self.task.is_done() {
+            let event = self.wait(&mut reads, !parked.is_empty(), has_inbox, written).await;
+            match event {
+                Event::Letter((inlet, message)) => self.hand_in(TaskInput::Message(inlet, message))?,
+                Event::Inboxless => has_inbox = false,
+                Event::Paced => reads.extend(parked.drain(..).map(|source| read(source, self.shared.page_rows))),
+                Event::Page((source, page)) => {
+                    parked.extend(self.on_page(source, page)?);
+                }
+                Event::Clock => {
+                    self.hand_in(TaskInput::Clock)?;
+                    self.flush(&mut written).await?;
+                }
+                Event::Stop => self.stop(&mut reads, &mut parked).await?,
+            }
+            if self.perform().await? {
+                written.get_or_insert_with(Instant::now);
+            }
+            if published.elapsed() > PUBLISH_EVERY {
+                self.publish();
+                published = Instant::now();
+            }
+        }
+        if let Some((pace, member)) = &self.pace {
+            pace.on_end(*member);
+        }
+        for (node, writer) in &mut self.writers {
+            writer.close().await.map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
+        }
+        self.publish();
+        Ok(())
+    }
+
+    async fn wait(&mut self, reads: &mut Reads, parked: bool, has_inbox: bool, written: Option<Instant>) -> Event {
+        let clock = self.shared.clock;
+        let deadline = self.task.deadline().map(|at| clock.instant(at));
+        let flush = written.map(|at| tokio::time::Instant::from_std(at + FLUSH_AFTER));
+        let wake = deadline.into_iter().chain(flush).min();
+        let pace = self.pace.clone();
+        // A source that always has rows must not keep the task from the rest.
+        if *self.stop.borrow() && (!reads.is_empty() || parked) {
+            return Event::Stop;
+        }
+        if wake.is_some_and(|at| at <= tokio::time::Instant::now()) {
+            return Event::Clock;
+        }
+        // A reader that has nothing ready is not waited for by its peers.
+        if let Some((pace, member)) = &pace
+            && !parked
+            && !reads.is_empty()
+        {
+            match futures::poll!(reads.next()) {
+                std::task::Poll::Ready(Some(read)) => {
+                    tokio::task::yield_now().await;
+                    return Event::Page(read);
+                }
+                _ => pace.on_wait(*member),
+            }
+        }
+        tokio::select! {
+            letter = self.inbox.next(), if has_inbox => letter.map_or(Event::Inboxless, Event::Letter),
+            Some(read) = reads.next(), if !reads.is_empty() => Event::Page(read),
+            () = may_read(pace), if parked => Event::Paced,
+            () = sleep(wake), if wake.is_some() => Event::Clock,
+            () = stopped(&mut self.stop), if !reads.is_empty() || parked => Event::Stop,
+        }
+    }
+
+    fn hand_in(&mut self, input: TaskInput) -> Result<()> {
+        let began = Instant::now();
+        let (task, now) = (&mut self.task, self.shared.clock.now());
+        let done = catch_unwind(AssertUnwindSafe(|| task.handle(input, now)));
+        let took = began.elapsed().as_nanos() as u64;
+        self.shared.longest_call.fetch_max(took, Ordering::Relaxed);
+        match done {
+            Ok(done) => Ok(done?),
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
+                let message = text.unwrap_or_else(|| "without a message".to_string());
+                Err(Error::Panic { operator: self.task.at_work().to_string(), message })
+            }
+        }
+    }
+
+    // Returns the source if there is more to read.
+    fn on_page(
+        &mut self,
+        source: Source,
+        page: std::result::Result<(AnyPage, ReadStatus), IoError>,
+    ) -> Result<Option<Source>> {
+        let Source { node, slot, reading, .. } = source;
+        let (page, status) = page.map_err(|cause| io_error(&self.shared.plan, node, cause))?;
+        if let Some((pace, member)) = &self.pace {
+            pace.on_wake(*member);
+            pace.on_page(*member);
+        }
+        if let Some((done, total)) = source.reader.done() {
+            self.shared.done[reading].0.store(done, Ordering::Relaxed);
+            self.shared.done[reading].1.store(total, Ordering::Relaxed);
+        }
+        self.hand_in(TaskInput::Page { source: node, slot, page })?;
+        if status == ReadStatus::End {
+            self.hand_in(TaskInput::Source { source: node, slot, progress: Progress::End })?;
+            return Ok(None);
+        }
+        Ok(Some(source))
+    }
+
+    // Sources are read no further; what has been read goes through to the sinks.
+    async fn stop(&mut self, reads: &mut Reads, parked: &mut Vec<Source>) -> Result<()> {
+        let mut slots: Vec<(NodeId, usize)> = parked.drain(..).map(|source| (source.node, source.slot)).collect();
+        // A page that has just been read is not thrown away.
+        while let std::task::Poll::Ready(Some((source, page))) = futures::poll!(reads.next()) {
+            let slot = (source.node, source.slot);
+            if self.on_page(source, page)?.is_some() {
+                slots.push(slot);
+            }
+            self.perform().await?;
+        }
+        reads.clear();
+        for (source, slot) in self.open_slots(&slots) {
+            self.hand_in(TaskInput::Source { source, slot, progress: Progress::Stopped })?;
+        }
+        Ok(())
+    }
+
+    // All partitions of this task: those that have ended already take no notice.
+    fn open_slots(&self, known: &[(NodeId, usize)]) -> Vec<(NodeId, usize)> {
+        let mut slots = self.task.partitions();
+        slots.extend(known);
+        slots.sort_unstable();
+        slots.dedup();
+        slots
+    }
+
+    // Returns whether something was written to a sink.
+    async fn perform(&mut self) -> Result<bool> {
+        let mut wrote = false;
+        while let Some(effect) = self.task.poll() {
+            match effect {
+                Effect::Send(to, inlet, message) => {
+                    let output = self.outputs[to.0].as_ref().ok_or(Error::Cancelled)?;
+                    // A full channel holds this task back; a closed one means that its reader has failed.
+                    output.send((inlet, message)).await.map_err(|_| Error::Cancelled)?;
+                }
+                Effect::Write(node, batch) => {
+                    wrote = true;
+                    let writer = self.writers.get_mut(&node).ok_or(Error::Cancelled)?;
+                    writer.write(batch).await.map_err(|cause| io_error(&self.shared.plan, node, cause))?;
+                }
+                Effect::Bad(node, records) => {
+                    let policy = self.shared.bad.get(&node).ok_or(Error::Cancelled)?;
+                    let mut policy = policy.lock().unwrap_or_else(PoisonError::into_inner);
+                    for record in &records {
+                        policy.note(record).map_err(|cause| io_error(&self.shared.plan, node, cause))?;
+                    }
+                }
+                Effect::Reached(..) => {}
+            }
+        }
+        Ok(wrote)
+    }
+
+    async fn flush(&mut self, written: &mut Option<Instant>) -> Result<()> {
+        if written.is_none_or(|at| at.elapsed() < FLUSH_AFTER) {
+            return Ok(());
+        }
+        for (node, writer) in &mut self.writers {
+            writer.flush().await.map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
+        }
+        *written = None;
+        Ok(())
+    }
+
+    fn publish(&self) {
+        let figures = self.task.figures();
+        let mut all = self.shared.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        all[self.task.id().0] = figures;
+    }
+}
+
+fn read(mut source: Source, page_rows: usize) -> BoxFuture<'static, Read> {
+    Box::pin(async move {
+        let page = source.reader.read(page_rows).await;
+        (source, page)
+    })
+}
+
+async fn may_read(pace: Option<(Arc<Pace>, usize)>) {
+    if let Some((pace, member)) = pace {
+        pace.may_read(member).await;
+    }
+}
+
+// Returns when the run is to stop; a handle that was dropped stops nothing.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn sleep(until: Option<tokio::time::Instant>) {
+    if let Some(until) = until {
+        tokio::time::sleep_until(until).await;
+    }
+}
+
+/// An error of a source or sink, with its name.
+pub fn io_error(plan: &Plan, node: NodeId, cause: IoError) -> Error {
+    Error::Io { name: plan.node(node).name.clone(), cause }
+}
+
+/// How old the live figures may be.
+const PUBLISH_EVERY: Duration = Duration::from_millis(200);
+
+/// How long rows may stay in a sink's buffer while nothing more comes.
+const FLUSH_AFTER: Duration = Duration::from_millis(100);
