@@ -110,7 +110,7 @@ mod tests {
         let pair = vec![row(1), row(0)];
         let left_only = vec![row(0), MISSING];
         let right_only = vec![MISSING, row(1)];
-        assert_eq!(regular(&inputs, &[false, false]), [pair.clone()]);
+        assert_eq!(regular(&inputs, &[false, false]), std::slice::from_ref(&pair));
         assert_eq!(regular(&inputs, &[false, true]), [left_only.clone(), pair.clone()]);
         assert_eq!(regular(&inputs, &[true, false]), [right_only.clone(), pair.clone()]);
         assert_eq!(regular(&inputs, &[true, true]), [right_only, left_only, pair]);
