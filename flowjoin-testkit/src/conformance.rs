@@ -27,3 +27,6 @@ pub use judge::Judge;
 pub use model::{Action, Case, CaseFile, ExpectError, Order, ReadError, Step, Verdict};
 pub use rules::{Mismatch, NoRules, Rules};
 pub use run::{Outcome, play, run};
+
+#[cfg(test)]
+mod tests;

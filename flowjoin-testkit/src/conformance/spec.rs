@@ -3,10 +3,12 @@
 //! What a configuration asks for beyond a plain join (conditions, retracting inputs, …) is listed as [`Demand`]s, so
 //! that an engine says which of them it meets, and a case that asks for more is not applicable with its reason.
 
+mod holdings;
 mod interval;
 mod join;
 mod multi;
 
+pub use holdings::{Effect, Holdings};
 pub use interval::{Flavor, IntervalSpec, TimeOf};
 pub use join::{Comparison, Condition, JoinSpec, Operand};
 

@@ -75,6 +75,8 @@ pub struct Expectation {
     pub expired: Vec<Expired>,
     /// What stands at the end, sorted.
     pub standing: Vec<Combination>,
+    /// The rows that live at the end, one list an input, in the order of their arrival.
+    pub live: Vec<Vec<usize>>,
 }
 
 impl ExpiringJoin {
@@ -111,7 +113,8 @@ impl ExpiringJoin {
             }
         }
         play.told.standing.sort();
-        play.told
+        let live_of = |input| play.live.iter().filter(|live| live.input == input).map(|live| live.row).collect();
+        Expectation { live: (0..self.optional.len()).map(live_of).collect(), ..play.told }
     }
 }
 
@@ -209,7 +212,10 @@ impl<K: PartialEq + Clone> Play<'_, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ChangelogChecker;
+    use crate::oracle::regular;
     use flowjoin_core::millis;
+    use proptest::prelude::*;
 
     // Plays `a1` (a row comes in on input a), `-a1` (it is taken back) and `@10` (the clock); all under one key, or
     // null where the row is written `a1?`. What is said comes back as text, event by event.
@@ -291,5 +297,61 @@ mod tests {
     fn null_keys_are_padded_alone_and_never_meet() {
         assert_eq!(play("??", &[0, 0], "a1? b1? -a1 -b1"), ["+1·-", "+-·1", "-1·-", "--·1"]);
         assert_eq!(play("!?", &[10, 10], "b1? a1? @10"), ["", "+1·-", ""]);
+    }
+
+    // A history over three inputs and two keys; every row that leaves was there once.
+    fn history() -> impl Strategy<Value = Vec<Event<u8>>> {
+        let step = (0..3usize, prop::option::weighted(0.9, 0..2u8), 0..10u8, 0..30usize);
+        prop::collection::vec(step, 0..30).prop_map(|steps| {
+            let mut events: Vec<Event<u8>> = Vec::new();
+            for (now, (input, key, dice, row)) in steps.into_iter().enumerate() {
+                events.push(match dice {
+                    0..=5 => Event::Arrive { input, key, row: now, written: now as i64 },
+                    6..=7 => Event::Leave { input, row },
+                    _ => Event::Clock(now as i64),
+                });
+            }
+            events
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_is_legal_and_stands_in_the_end(
+            history in history(),
+            optional in prop::array::uniform3(any::<bool>()),
+            ttl in prop::array::uniform3(prop::option::of(1..10i64)),
+        ) {
+            let join = ExpiringJoin { optional: optional.to_vec(), ttl: ttl.iter().map(|t| t.map(millis)).collect() };
+            let told = join.expect(&history);
+            let mut checker = ChangelogChecker::new();
+            for said in &told.said {
+                checker.apply(said.kind, said.combination.clone()).unwrap();
+            }
+            prop_assert_eq!(checker.table(), told.standing);
+        }
+
+        #[test]
+        fn without_expiry_the_rows_that_live_make_what_stands(
+            history in history(), optional in prop::array::uniform3(any::<bool>()),
+        ) {
+            let join = ExpiringJoin { optional: optional.to_vec(), ttl: vec![None; 3] };
+            let told = join.expect(&history);
+            let key_of = |input: usize, id: usize| {
+                let find = |event: &Event<u8>| match event {
+                    Event::Arrive { input: i, key, row, .. } if (*i, *row) == (input, id) => Some(*key),
+                    _ => None,
+                };
+                history.iter().find_map(find).unwrap()
+            };
+            let keys: Vec<Vec<Option<u8>>> = told.live.iter().enumerate()
+                .map(|(input, rows)| rows.iter().map(|&row| key_of(input, row)).collect()).collect();
+            let numbered = |combination: Combination| {
+                combination.iter().enumerate().map(|(input, row)| row.map(|row| told.live[input][row])).collect()
+            };
+            let mut defined: Vec<Combination> = regular(&keys, &optional).into_iter().map(numbered).collect();
+            defined.sort();
+            prop_assert_eq!(defined, told.standing);
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! Regular joins, and what they share with multi joins.
 
-use std::collections::BTreeMap;
-
-use flowjoin_core::{ProcTime, RowKind};
+use flowjoin_core::RowKind;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Cell, CellRow, Config, Demand, InputSpec, Need, Unbuilt, cells, existence, not_applicable, optional_of};
+use super::{
+    Cell, Config, Demand, Effect, Holdings, InputSpec, Need, Unbuilt, cells, existence, not_applicable, optional_of,
+};
 use crate::conformance::cell::row_text;
-use crate::conformance::model::{Action, Case};
+use crate::conformance::model::{Action, Case, Step};
 
 /// A join of N inputs over one key.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,34 +161,26 @@ pub(super) fn demand_of(conditions: &[Condition]) -> Option<Demand> {
 /// What the rows of a case ask for: retractions, and rows that replace one that is still held.
 pub(super) fn demands_of_steps(case: &Case, inputs: &[InputSpec]) -> Vec<Demand> {
     let mut demands = Vec::new();
-    let mut now = ProcTime::default();
-    let mut held: BTreeMap<(usize, CellRow), Option<ProcTime>> = BTreeMap::new();
-    for (index, action) in case.steps.iter().enumerate().filter_map(|(index, step)| Some((index, step.action().ok()?)))
-    {
-        match action {
+    let mut held = Holdings::new(inputs);
+    let known = |(index, step): (usize, &Step)| Some((index, step.action().ok()?));
+    for (index, action) in case.steps.iter().enumerate().filter_map(known) {
+        let (input, kind, row) = match action {
             Action::ProcessingTime(t) => {
-                now = ProcTime::from_millis(t);
-                held.retain(|_, due| due.is_none_or(|due| due > now));
+                held.clock(t);
+                continue;
             }
-            Action::Record { input, kind, row, .. } => {
-                let Some(spec) = inputs.get(input) else { continue };
-                if kind != RowKind::Insert {
-                    let reason = format!("step {index} is a {kind}, and retracting inputs are not played here yet");
-                    demands.push(Demand { need: Need::Retractions, reason });
-                }
-                let Some(unique) = spec.unique_of(&row) else { continue };
-                let due = spec.ttl.map(|ttl| now.plus(ttl));
-                let before =
-                    if kind.adds() { held.insert((input, unique), due) } else { held.remove(&(input, unique)) };
-                if kind.adds() && before.is_some() {
-                    let reason = format!(
-                        "step {index} replaces the row {} of its unique key, and that is not played here yet",
-                        row_text(&cells(&row))
-                    );
-                    demands.push(Demand { need: Need::Replacements, reason });
-                }
-            }
-            _ => {}
+            Action::Record { input, kind, row, .. } => (input, kind, row),
+            _ => continue,
+        };
+        if kind != RowKind::Insert {
+            let reason = format!("step {index} is a {kind}, and retracting inputs are not played here yet");
+            demands.push(Demand { need: Need::Retractions, reason });
+        }
+        if let Effect::Replaced(_) = held.apply(input, kind, &row) {
+            let row = row_text(&cells(&row));
+            let reason =
+                format!("step {index} replaces the row with the unique key of {row}, which is not played here yet");
+            demands.push(Demand { need: Need::Replacements, reason });
         }
     }
     demands
