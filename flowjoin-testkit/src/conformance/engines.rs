@@ -105,5 +105,15 @@ fn required<T: serde::de::DeserializeOwned>(case: &Case, name: &str) -> Result<T
     option(case, name)?.ok_or_else(|| Unbuilt::NotApplicable(format!("the case has no option `{name}`")))
 }
 
+// A number in a case is not a promise that so much memory is there.
+fn check_count(inputs: usize) -> Result<(), Unbuilt> {
+    if inputs <= INPUTS_MAX {
+        return Ok(());
+    }
+    Err(Unbuilt::NotApplicable(format!("{inputs} inputs are more than can be played here")))
+}
+
+const INPUTS_MAX: usize = 10_000;
+
 #[cfg(test)]
 mod tests;

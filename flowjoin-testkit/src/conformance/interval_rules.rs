@@ -5,7 +5,7 @@
 //!    are exactly those that this definition keeps; more are never accepted.
 //! 2. *Lateness, SQL.* Late is a row with a time before W, here as in every join. Flink's SQL join still joins or pads
 //!    a late row as long as it holds the partners' range; here it goes to the late output, and what the case lets it
-//!    give is not asked for.
+//!    give is not asked for. A row that only had such a partner may come out padded.
 //! 3. *Watermark, SQL.* Flink holds the watermark back by the wider of the two waits, and one millisecond too little.
 //!    Here it is held back by the rows that are held: the watermark sent on may lie anywhere from one before the
 //!    asserted one up to that of the inputs. No row may come out that is older than the watermark sent before it, in
@@ -35,6 +35,8 @@ pub struct IntervalRules {
     /// Until when each row is held, by the definition; one list an input.
     held: [Vec<i128>; 2],
     late: [Vec<CellRow>; 2],
+    /// Padding of rows whose partner was given up as late: it may come, and need not.
+    widowed: Vec<CellRow>,
     early: Vec<CellRow>,
     sent: Option<i64>,
 }
@@ -49,6 +51,7 @@ impl IntervalRules {
             now: 0,
             held: Default::default(),
             late: Default::default(),
+            widowed: Vec::new(),
             early: Vec::new(),
             sent: None,
         }
@@ -104,12 +107,19 @@ impl IntervalRules {
     }
 
     // Difference 2: a row that was given up as late gives nothing, then and later.
-    fn forget_late(&self, expected: &mut Expected) {
+    fn forget_late(&mut self, expected: &mut Expected) {
         let width = self.spec.inputs[0].fields.len();
-        expected.out.retain(|out| {
-            let (left, right) = out.row.split_at(width.min(out.row.len()));
-            !self.late[0].iter().any(|late| late == left) && !self.late[1].iter().any(|late| late == right)
-        });
+        let missing = |cells: &[Cell]| vec![Cell::Null; cells.len()];
+        for asked in std::mem::take(&mut expected.out) {
+            let (left, right) = asked.row.split_at(width.min(asked.row.len()));
+            let is_late = |side: usize, row: &[Cell]| self.late[side].iter().any(|late| late == row);
+            match (is_late(0, left), is_late(1, right)) {
+                (false, false) => expected.out.push(asked),
+                (true, false) => self.widowed.push([missing(left), right.to_vec()].concat()),
+                (false, true) => self.widowed.push([left.to_vec(), missing(right)].concat()),
+                (true, true) => {}
+            }
+        }
     }
 
     // Difference 1.
@@ -172,7 +182,10 @@ impl IntervalRules {
         let mut kept: Vec<OutRow> = Vec::new();
         for out in got.out.drain(..) {
             let is_asked = copies(&kept, &out.row) < copies(&expected.out, &out.row);
-            if !is_asked && out.kind.adds() && self.may_be_early(&out.row) {
+            let widowed = self.widowed.iter().position(|widowed| *widowed == out.row);
+            if let (false, Some(place)) = (is_asked, widowed) {
+                self.widowed.swap_remove(place);
+            } else if !is_asked && out.kind.adds() && self.may_be_early(&out.row) {
                 self.early.push(out.row);
             } else {
                 kept.push(out);

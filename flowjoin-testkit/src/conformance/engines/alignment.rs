@@ -3,7 +3,7 @@
 use flowjoin_core::watermark::Alignment;
 use flowjoin_core::{Progress, millis};
 
-use super::{Case, Engine, Unbuilt, flink_number, frontier, required};
+use super::{Case, Engine, Unbuilt, check_count, flink_number, frontier, required};
 use crate::conformance::engine::{AlignmentView, EngineError, Observed};
 use crate::conformance::model::Action;
 
@@ -28,15 +28,10 @@ impl AlignmentEngine {
         };
         let spoken_of = case.steps.iter().filter_map(|step| step.action().ok().and_then(source));
         let sources = spoken_of.max().map_or(0, |last| last + 1);
-        if sources > SOURCES_MAX {
-            return Err(Unbuilt::NotApplicable(format!("{sources} sources are more than can be played")));
-        }
+        check_count(sources)?;
         Ok(AlignmentEngine { group: Alignment::new(sources, millis(max_drift)), sources, published: None })
     }
 }
-
-// A number in a case is not a promise that so much memory is there.
-const SOURCES_MAX: usize = 10_000;
 
 impl Engine for AlignmentEngine {
     fn watermark(&mut self, input: usize, t: i64) -> Result<(), EngineError> {

@@ -3,7 +3,7 @@
 use flowjoin_core::watermark::{Merged, Rejoin};
 use flowjoin_core::{Merge, Progress};
 
-use super::{Case, Engine, Unbuilt, flink_number, frontier, required};
+use super::{Case, Engine, Unbuilt, check_count, flink_number, frontier, required};
 use crate::conformance::engine::{EngineError, Observed, Status};
 
 /// Plays `watermark_merge` on the merge of the core.
@@ -20,6 +20,7 @@ impl MergeEngine {
     /// If the configuration cannot be read.
     pub fn of(case: &Case) -> Result<MergeEngine, Unbuilt> {
         let inputs: usize = required(case, "channels")?;
+        check_count(inputs)?;
         let flavor: String = required(case, "flavor")?;
         let rejoin = match flavor.as_str() {
             "channels" => Rejoin::AfterCatchUp,

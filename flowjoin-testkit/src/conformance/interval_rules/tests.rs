@@ -89,6 +89,23 @@ fn a_late_row_of_the_sql_flavor_is_on_the_late_output_and_nowhere_else() {
 }
 
 #[test]
+fn a_row_whose_only_partner_was_late_may_come_out_padded() {
+    let pair = json!({"out": [{"kind": "+I", "row": [1, "v", 1, "v"]}]});
+    let [first, second] = watermarks(3, json!({}));
+    let [third, fourth] = watermarks(9, json!({}));
+    let steps = json!([first, second, record(0, json!(1), 3, json!({})), record(1, json!(1), 2, pair), third, fourth]);
+    let late_row = SideRow { row: cells(&[json!(1), json!("v")]), ts: Some(2) };
+    let with = |last| {
+        let late = Observed { late: vec![vec![], vec![late_row.clone()]], ..nothing() };
+        verdict(json!({}), steps.clone(), vec![nothing(), nothing(), nothing(), late, nothing(), last])
+    };
+    assert_eq!(with(padding(json!(1), 3)), Ok(()));
+    assert_eq!(with(padding(json!(2), 3)), Err("Some(5) out".to_string()));
+    let twice = Observed { out: [padding(json!(1), 3).out, padding(json!(1), 3).out].concat(), ..nothing() };
+    assert_eq!(with(twice), Err("Some(5) out".to_string()));
+}
+
+#[test]
 fn the_watermark_of_the_sql_flavor_lies_between_flinks_and_that_of_the_inputs() {
     let [first, second] = watermarks(10, json!({"watermark": 8}));
     let sent = |watermark| Observed { watermarks: vec![watermark], ..nothing() };
