@@ -2,13 +2,14 @@
 //!
 //! A key has one slot with the first order and the first payment inline; further rows hang on a chain. A row is joined
 //! when it comes and leaves when the watermark passes the last time at which a partner could still come: 30 s after an
-//! order, 5 s after a payment. The watermark is the smallest over both inputs and all sources. Every row has a timer;
-//! timers lie in buckets of half a second, so that setting one is a push and a bucket fires as a whole.
+//! order, 5 s after a payment. The watermark is the smallest over both inputs and all sources. A slot has one timer, set for
+//! when its first row leaves; when it fires, all rows that may leave do, and it is set again for the last of the others.
+//! Timers lie in buckets of half a second, so that setting one is a push and a bucket fires as a whole.
 
 use std::collections::VecDeque;
 
 use crate::exchange::{Hashed, Query};
-use crate::table::{self, Slab, Slot, Table};
+use crate::table::{self, Guesses, Slab, Slot, Stage, Table};
 use crate::workload::{
     self, EPOCH_MS, INTERVAL_AFTER_MS, INTERVAL_BEFORE_MS, ORDER_DISORDER_MS, PAYMENT_DISORDER_MS, Size, Tally,
 };
@@ -19,7 +20,7 @@ pub struct Row {
     hash: u64,
     key: u64,
     ts: i64,
-    method: u32,
+    method: u8,
 }
 
 impl Hashed for Row {
@@ -59,9 +60,9 @@ impl IntervalJoin {
     }
 
     #[inline]
-    fn join_row<const INPUT: usize>(&mut self, row: &Row) {
+    fn join_row<const INPUT: usize>(&mut self, row: &Row, guess: Option<u32>) {
         assert!(row.ts > self.watermark, "the generated rows are never late");
-        let id = self.table.find_or_insert(row.hash, row.key);
+        let id = self.table.find_or_insert(row.hash, row.key, guess);
         let slot = self.table.slot_mut(id);
         let other = 1 - INPUT;
         if slot.present & 1 << other != 0 {
@@ -84,50 +85,58 @@ impl IntervalJoin {
             (slot.payment_ts, slot.method) = (row.ts, row.method);
         }
         slot.present |= 1 << INPUT;
-        slot.timers += 1;
-        self.timers.set(leaves_at(INPUT, row.ts), id);
+        let leaves_at = leaves_at(INPUT, row.ts);
+        if slot.until == NEVER {
+            self.timers.set(leaves_at, id);
+        }
+        slot.until = slot.until.max(leaves_at);
     }
 
     #[inline]
     fn join_rows<const INPUT: usize>(&mut self, rows: &[Row]) {
-        for (at, row) in rows.iter().enumerate() {
-            if let Some(ahead) = rows.get(at + AHEAD) {
-                self.table.prefetch(ahead.hash);
-            }
-            self.join_row::<INPUT>(row);
-        }
+        let mut guesses = Guesses::new();
+        table::pipeline(rows.len(), |stage, at| match stage {
+            Stage::Index => self.table.prefetch(rows[at].hash),
+            Stage::Slot => guesses.set(at, self.table.guess(rows[at].hash)),
+            Stage::Chain => {}
+            Stage::Join => self.join_row::<INPUT>(&rows[at], guesses.at(at)),
+        });
     }
 
     /// Lets the rows go that the watermark has passed.
     fn clean(&mut self) {
         while let Some(ids) = self.timers.pop_due(self.watermark) {
-            for (at, &id) in ids.iter().enumerate() {
-                if let Some(&ahead) = ids.get(at + AHEAD) {
-                    self.table.prefetch(table::hash(self.table.slot(ahead).key));
-                }
-                self.expire(id);
-            }
+            table::pipeline(ids.len(), |stage, at| match stage {
+                Stage::Index => table::prefetch(self.table.slot(ids[at])),
+                Stage::Slot => self.table.prefetch(table::hash(self.table.slot(ids[at]).key)),
+                Stage::Chain => {}
+                Stage::Join => self.fire(ids[at]),
+            });
             self.timers.recycle(ids);
         }
     }
 
-    /// Handles one of a slot's timers. The slot goes with its last one, which comes when all its rows are gone.
+    /// Lets the rows of a slot go that the watermark has passed, and the slot with the last of them.
     #[inline]
-    fn expire(&mut self, id: u32) {
+    fn fire(&mut self, id: u32) {
         let watermark = self.watermark;
         let slot = self.table.slot_mut(id);
+        if slot.until <= watermark && slot.more == END {
+            let key = slot.key;
+            self.table.remove(table::hash(key), id);
+            return;
+        }
         if leaves_at(ORDERS, slot.order_ts) <= watermark {
             slot.present &= !(1 << ORDERS);
         }
         if leaves_at(PAYMENTS, slot.payment_ts) <= watermark {
             slot.present &= !(1 << PAYMENTS);
         }
-        if slot.more != END {
-            slot.more = unlink_passed(&mut self.more, slot.more, watermark);
-        }
-        slot.timers -= 1;
-        if slot.timers == 0 {
-            assert!(slot.present == 0 && slot.more == END, "a row's timer does not fire before the row may leave");
+        slot.more = unlink_passed(&mut self.more, slot.more, watermark);
+        if slot.until > watermark {
+            self.timers.set(slot.until, id);
+        } else {
+            assert!(slot.more == END, "no row of a slot stays longer than the slot");
             let key = slot.key;
             self.table.remove(table::hash(key), id);
         }
@@ -155,7 +164,7 @@ impl Query for IntervalJoin {
             indexes.map(workload::timed_order).for_each(|order| take(row(order.order_id, order.ts, 0)));
         } else {
             let payments = indexes.map(workload::timed_payment);
-            payments.for_each(|payment| take(row(payment.order_id, payment.ts, payment.method)));
+            payments.for_each(|payment| take(row(payment.order_id, payment.ts, payment.method as u8)));
         }
         self.highest[input] = highest;
     }
@@ -192,19 +201,19 @@ struct Key {
     key: u64,
     order_ts: i64,
     payment_ts: i64,
-    method: u32,
+    method: u8,
     /// The newest row that is not the first of its input.
     more: u32,
-    /// How many timers of the key's rows have not fired.
-    timers: u32,
+    /// When the last row leaves.
+    until: i64,
     /// A bit for each input whose inline row is there.
-    present: u32,
+    present: u8,
 }
 
 impl Slot for Key {
     #[inline]
     fn new(key: u64) -> Self {
-        Key { key, order_ts: 0, payment_ts: 0, method: 0, more: END, timers: 0, present: 0 }
+        Key { key, order_ts: 0, payment_ts: 0, method: 0, more: END, until: NEVER, present: 0 }
     }
 
     #[inline]
@@ -216,7 +225,7 @@ impl Slot for Key {
 /// A row whose key had a row of its input already.
 struct Link {
     ts: i64,
-    method: u32,
+    method: u8,
     input: u32,
     next: u32,
 }
@@ -262,7 +271,7 @@ impl Timers {
 
 /// Counts the row and its partner in if the payment lies in the order's interval.
 #[inline]
-fn emit<const INPUT: usize>(tally: &mut Tally, row: &Row, (partner_ts, partner_method): (i64, u32)) {
+fn emit<const INPUT: usize>(tally: &mut Tally, row: &Row, (partner_ts, partner_method): (i64, u8)) {
     let (order_ts, payment_ts, method) =
         if INPUT == ORDERS { (row.ts, partner_ts, partner_method) } else { (partner_ts, row.ts, row.method) };
     if (order_ts - INTERVAL_BEFORE_MS..=order_ts + INTERVAL_AFTER_MS).contains(&payment_ts) {
@@ -300,7 +309,7 @@ const ORDERS: usize = 0;
 const PAYMENTS: usize = 1;
 /// The end of a chain.
 const END: u32 = u32::MAX;
-/// How many rows ahead the index is prefetched.
-const AHEAD: usize = 16;
+/// Earlier than any time: a slot without rows.
+const NEVER: i64 = i64::MIN;
 /// Timers of 2^9 ms share a bucket.
 const BUCKET_BITS: u32 = 9;

@@ -7,7 +7,7 @@
 use std::marker::PhantomData;
 
 use crate::exchange::{Hashed, Query};
-use crate::table::{self, Slab, Slot, Table};
+use crate::table::{self, Guesses, Slab, Slot, Stage, Table};
 use crate::workload::{self, Size, Tally};
 
 /// Where the rows of an equi-join come from.
@@ -104,8 +104,8 @@ impl<I: Inputs<N>, const N: usize> MultiJoin<I, N> {
     }
 
     #[inline]
-    fn join_row(&mut self, input: usize, row: &Row) {
-        let id = self.table.find_or_insert(row.hash, row.key);
+    fn join_row(&mut self, input: usize, row: &Row, guess: Option<u32>) {
+        let id = self.table.find_or_insert(row.hash, row.key, guess);
         let slot = self.table.slot_mut(id);
         let bit = 1 << input;
         if slot.present & bit == 0 {
@@ -145,15 +145,17 @@ impl<I: Inputs<N>, const N: usize> Query for MultiJoin<I, N> {
     }
 
     fn join(&mut self, input: usize, rows: &[Row]) {
-        for (at, row) in rows.iter().enumerate() {
-            if let Some(ahead) = rows.get(at + AHEAD) {
-                self.table.prefetch(ahead.hash);
+        let mut guesses = Guesses::new();
+        table::pipeline(rows.len(), |stage, at| match stage {
+            Stage::Index => self.table.prefetch(rows[at].hash),
+            Stage::Slot => guesses.set(at, self.table.guess(rows[at].hash)),
+            Stage::Chain => {
+                if let Some(id) = guesses.at(at) {
+                    self.more.prefetch(self.table.slot(id).more);
+                }
             }
-            if let Some(ahead) = rows.get(at + AHEAD / 2) {
-                self.table.prefetch_slot(ahead.hash);
-            }
-            self.join_row(input, row);
-        }
+            Stage::Join => self.join_row(input, &rows[at], guesses.at(at)),
+        });
     }
 
     fn advance(&mut self, _source: usize, _input: usize, _watermark: i64) {}
@@ -246,5 +248,3 @@ impl<const N: usize> Lists<N> {
 
 /// The end of a chain.
 const END: u32 = u32::MAX;
-/// How many rows ahead the index is prefetched; the slot is at half of that.
-const AHEAD: usize = 16;

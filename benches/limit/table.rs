@@ -7,6 +7,8 @@
 
 use std::ops::{Index, IndexMut};
 
+use crate::workload;
+
 /// What a table keeps for a key.
 pub trait Slot {
     /// The slot of a key of which no row has come yet.
@@ -28,9 +30,13 @@ impl<S: Slot> Table<S> {
         Table { shards: (0..SHARDS).map(|_| Shard::new()).collect(), slots: Slab::new() }
     }
 
-    /// The id of the key's slot, which is made if there is none. `hash` is [`hash`] of the key.
+    /// The id of the key's slot, which is made if there is none. `hash` is [`hash`] of the key, `guess` what
+    /// [`Table::guess`] said some rows ago; it may be wrong.
     #[inline]
-    pub fn find_or_insert(&mut self, hash: u64, key: u64) -> u32 {
+    pub fn find_or_insert(&mut self, hash: u64, key: u64, guess: Option<u32>) -> u32 {
+        if let Some(id) = guess.filter(|&id| self.slots[id].key() == key) {
+            return id;
+        }
         let shard = &mut self.shards[shard_of(hash)];
         let tag = hash as u32;
         let mut at = tag as usize & shard.mask;
@@ -47,6 +53,25 @@ impl<S: Slot> Table<S> {
         let id = self.slots.insert(S::new(key));
         shard.fill(at, entry_of(tag, id));
         id
+    }
+
+    /// The id that the index names for a hash, without a look at the slot, whose memory starts to be loaded.
+    #[inline]
+    pub fn guess(&self, hash: u64) -> Option<u32> {
+        let shard = &self.shards[shard_of(hash)];
+        let tag = hash as u32;
+        let mut at = tag as usize & shard.mask;
+        loop {
+            let entry = shard.entries[at];
+            if entry == VACANT {
+                return None;
+            }
+            if tag_of(entry) == tag {
+                prefetch(&self.slots[id_of(entry)]);
+                return Some(id_of(entry));
+            }
+            at = (at + 1) & shard.mask;
+        }
     }
 
     /// The slot of an id that [`Table::find_or_insert`] returned and that has not been removed.
@@ -74,22 +99,12 @@ impl<S: Slot> Table<S> {
         let shard = &self.shards[shard_of(hash)];
         prefetch(&shard.entries[hash as u32 as usize & shard.mask]);
     }
-
-    /// Starts to load the slot that the index most likely names for this hash.
-    #[inline]
-    pub fn prefetch_slot(&self, hash: u64) {
-        let shard = &self.shards[shard_of(hash)];
-        let entry = shard.entries[hash as u32 as usize & shard.mask];
-        if entry != VACANT {
-            prefetch(&self.slots[id_of(entry)]);
-        }
-    }
 }
 
-/// Mixes a key; one multiplication, and every bit of the result depends on every bit of the key.
+/// The hash of a key. All its bits are good: owner, shard and position each use their own.
 #[inline]
 pub fn hash(key: u64) -> u64 {
-    crate::workload::mix(key)
+    workload::mix(key)
 }
 
 /// Which of `owners` threads keeps the keys of this hash. Uses bits that neither shards nor probing use.
@@ -98,18 +113,80 @@ pub fn owner(hash: u64, owners: usize) -> usize {
     ((hash >> 48) as usize * owners) >> 16
 }
 
-/// Starts to load the cache line of a value that will be used soon.
+/// Starts to load a value that will be used soon: its first and its last cache line.
 #[inline]
 pub fn prefetch<T>(value: &T) {
+    let first = std::ptr::from_ref(value).cast::<i8>();
+    prefetch_line(first);
+    if size_of::<T>() > align_of::<T>() {
+        prefetch_line(first.wrapping_add(size_of::<T>() - 1));
+    }
+}
+
+#[inline]
+fn prefetch_line(address: *const i8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint: it reads nothing that the program sees and cannot fault. The pointer comes from a
-    // reference and is valid anyway, and SSE, which the instruction needs, is part of every x86_64 target.
+    // SAFETY: a prefetch is a hint: it reads nothing that the program sees and cannot fault, whatever the address is.
+    // SSE, which the instruction needs, is part of every x86_64 target.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
+        _mm_prefetch::<_MM_HINT_T0>(address);
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = value;
+    let _ = address;
+}
+
+/// What is done at the rows of a batch while their memory is on its way. Row `at` goes through the stages in order.
+pub enum Stage {
+    /// Start to load its index entry: [`Table::prefetch`].
+    Index,
+    /// Read the index and start to load the slot: [`Table::guess`].
+    Slot,
+    /// Read the slot and start to load what hangs on it.
+    Chain,
+    /// Join it.
+    Join,
+}
+
+/// Walks the rows `0..rows` of a batch through their stages, each [`STEP`] rows after the one before.
+#[inline]
+pub fn pipeline(rows: usize, mut at_stage: impl FnMut(Stage, usize)) {
+    for step in 0..rows + 3 * STEP {
+        if step < rows {
+            at_stage(Stage::Index, step);
+        }
+        if step >= STEP && step - STEP < rows {
+            at_stage(Stage::Slot, step - STEP);
+        }
+        if step >= 2 * STEP && step - 2 * STEP < rows {
+            at_stage(Stage::Chain, step - 2 * STEP);
+        }
+        if step >= 3 * STEP {
+            at_stage(Stage::Join, step - 3 * STEP);
+        }
+    }
+}
+
+/// What [`Table::guess`] said of the rows that are under way in a [`pipeline`].
+pub struct Guesses([Option<u32>; 4 * STEP]);
+
+impl Guesses {
+    /// No guesses.
+    pub fn new() -> Self {
+        Guesses([None; 4 * STEP])
+    }
+
+    /// Notes the guess for a row that is at [`Stage::Slot`].
+    #[inline]
+    pub fn set(&mut self, at: usize, guess: Option<u32>) {
+        self.0[at % (4 * STEP)] = guess;
+    }
+
+    /// The guess for a row that is at a later stage.
+    #[inline]
+    pub fn at(&self, at: usize) -> Option<u32> {
+        self.0[at % (4 * STEP)]
+    }
 }
 
 /// Values by id, in chunks that never move.
@@ -137,6 +214,14 @@ impl<T> Slab<T> {
         }
         let last = self.chunks.len() - 1;
         (last * CHUNK + self.chunks[last].len() - 1) as u32
+    }
+
+    /// Starts to load the value of an id, or does nothing if there is no such id.
+    #[inline]
+    pub fn prefetch(&self, id: u32) {
+        if let Some(value) = self.chunks.get(id as usize / CHUNK).and_then(|chunk| chunk.get(id as usize % CHUNK)) {
+            prefetch(value);
+        }
     }
 
     /// Lets the id be used again.
@@ -260,6 +345,8 @@ const SHARDS: usize = 64;
 const SMALLEST: usize = 16;
 /// A shard doubles when more than this many eighths of it are used.
 const FULL_EIGHTHS: usize = 6;
+/// Rows between two stages of a pipeline: a load from memory should take no longer than joining as many.
+const STEP: usize = 8;
 /// Values a chunk of a slab holds.
 const CHUNK: usize = 1024;
 /// One less than what a `u32` could name, because an index entry stores the id plus one.
