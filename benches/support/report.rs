@@ -176,12 +176,11 @@ fn positive(option: &str, value: &str) -> Result<usize, String> {
 }
 
 fn offer(name: &str, offered: &[Workload]) -> Result<Workload, String> {
-    let workload: Workload = name.parse()?;
-    if offered.contains(&workload) {
-        return Ok(workload);
-    }
-    let names: Vec<&str> = offered.iter().map(|workload| workload.name()).collect();
-    Err(format!("this benchmark does not have `{name}`; it has {}", names.join(", ")))
+    let found = offered.iter().copied().find(|workload| workload.name() == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = offered.iter().map(|workload| workload.name()).collect();
+        format!("this benchmark has no workload `{name}`; it has {}", names.join(", "))
+    })
 }
 
 fn unknown(option: &str) -> String {

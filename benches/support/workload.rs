@@ -90,15 +90,6 @@ impl fmt::Display for Workload {
     }
 }
 
-impl FromStr for Workload {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        let named = Workload::ALL.into_iter().find(|workload| workload.name() == word);
-        named.ok_or_else(|| format!("no workload `{word}`; there are {}", Workload::ALL.map(Workload::name).join(", ")))
-    }
-}
-
 /// How many rows a workload has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
