@@ -284,10 +284,7 @@ impl Tally {
 
     /// The tally of this tally's rows and the other's together.
     pub fn merge(self, other: Tally) -> Tally {
-        Tally {
-            count: self.count.wrapping_add(other.count),
-            checksum: self.checksum.wrapping_add(other.checksum),
-        }
+        Tally { count: self.count.wrapping_add(other.count), checksum: self.checksum.wrapping_add(other.checksum) }
     }
 }
 
