@@ -42,7 +42,7 @@ fn run(workload: Workload, request: &Request) -> Report {
     let flow = Flow::new(workload.name());
     let (joined, unmatched) = build(&flow, workload, size, parallelism);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(parallelism).enable_all().build();
-    let config = Config::default().quiet().with_parallelism(parallelism);
+    let config = Config::from_env().expect("settings that can be read").quiet().with_parallelism(parallelism);
     let began = Instant::now();
     let ended = runtime.expect("a runtime").block_on(async { flow.start(config)?.wait().await });
     let seconds = began.elapsed().as_secs_f64();
