@@ -1,4 +1,5 @@
 //! The demo on a smaller set of orders, against a count by naive code over the same files.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! The questions of `examples/flights.rs`, against the digits that a database computed over the same tables.
+#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 
