@@ -26,17 +26,27 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    // The times of the other side that make a pair with a row of this side.
+    // The first and the last time of the other side that make a pair with a row of this side; the first is after the
+    // last where no time there is would do, at the ends of time.
     fn partners(&self, side: Side, time: EventTime) -> (EventTime, EventTime) {
-        match side {
-            Side::Left => (time.plus(self.lower), time.plus(self.upper)),
-            Side::Right => (time.minus(self.upper), time.minus(self.lower)),
+        let (first, last) = match side {
+            Side::Left => (self.lower, self.upper),
+            Side::Right => (-self.upper, -self.lower),
+        };
+        let past_the_end = time.as_millis().checked_add(first.as_millis()).is_none() && !first.is_negative();
+        let before_all = time.as_millis().checked_add(last.as_millis()).is_none() && last.is_negative();
+        match past_the_end || before_all {
+            true => (EventTime::MAX, EventTime::MIN),
+            false => (time.plus(first), time.plus(last)),
         }
     }
 
     // The last watermark at which a row of this side can still get a partner that is not late.
     fn closes(&self, side: Side, time: EventTime) -> EventTime {
-        self.partners(side, time).1
+        match side {
+            Side::Left => time.plus(self.upper),
+            Side::Right => time.minus(self.lower),
+        }
     }
 
     // The time of a row that closes then; saturated times come out as the earliest they can have been.

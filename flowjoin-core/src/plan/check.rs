@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Build, Node, NodeId, Op};
+use super::{Build, ChangeMode, Node, NodeId, Op};
 use crate::error::PlanError;
+use crate::state::{Keeps, Ttl};
 
 /// All the mistakes in a plan.
 pub fn all(nodes: &[Node]) -> Vec<PlanError> {
@@ -14,6 +15,7 @@ pub fn all(nodes: &[Node]) -> Vec<PlanError> {
     found.extend(nothing_to_do(nodes));
     found.extend(equal_names(nodes));
     found.extend(unread_outputs(nodes));
+    found.extend(nodes.iter().filter_map(|node| silent_gaps(nodes, node)));
     found
 }
 
@@ -53,6 +55,24 @@ fn equal_names(nodes: &[Node]) -> Vec<PlanError> {
         }
     }
     found
+}
+
+// With two gaps in one result, a gap that closed in silence and one that opened by a retraction cannot be told apart.
+fn silent_gaps(nodes: &[Node], node: &Node) -> Option<PlanError> {
+    let Op::MultiJoin { optional } = &node.op else { return None };
+    let gaps = optional.iter().filter(|&&optional| optional).count();
+    let expires = node.state.iter().any(|spec| spec.keeps != Keeps::Ttl(Ttl::Forever));
+    let retracts = node.inputs.iter().any(|edge| nodes[edge.from.0].ports[edge.port.0].mode == ChangeMode::Changelog);
+    (optional.len() > 2 && gaps > 1 && expires && retracts).then(|| {
+        error(
+            node,
+            format!(
+                "join `{}` has more than one optional input, a time-to-live and an input that takes rows back: which \
+                 gaps stand cannot be known then; use `.keep_forever()`, or join the optional inputs one after another",
+                node.name
+            ),
+        )
+    })
 }
 
 fn unread_outputs(nodes: &[Node]) -> Vec<PlanError> {

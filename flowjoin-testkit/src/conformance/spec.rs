@@ -1,0 +1,173 @@
+//! The configurations of joins, read from the `config` of a case into types.
+//!
+//! What a configuration asks for beyond a plain join (conditions, retracting inputs, …) is listed as [`Demand`]s, so
+//! that an engine says which of them it meets, and a case that asks for more is not applicable with its reason.
+
+mod holdings;
+mod interval;
+mod join;
+mod multi;
+
+pub use holdings::{Effect, Holdings};
+pub use interval::{Flavor, IntervalSpec, TimeOf};
+pub use join::{Comparison, Condition, JoinSpec, Operand};
+
+use flowjoin_core::{Span, millis};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::cell::{Cell, CellRow, cells};
+use super::engine::Unbuilt;
+
+/// One input of a join.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InputSpec {
+    /// Its name, as conditions use it.
+    pub name: String,
+    /// The names of the values of its rows.
+    pub fields: Vec<String>,
+    /// The places of the values that make the key, in the order that all inputs share.
+    pub key: Vec<usize>,
+    /// The places of the values that no two rows share; none is a bag of rows.
+    pub unique_key: Option<Vec<usize>>,
+    /// How long a row is kept, by processing time; none is for ever.
+    pub ttl: Option<Span>,
+}
+
+impl InputSpec {
+    /// The key of a row; none if a part of it is null (or not there).
+    pub fn key_of(&self, row: &[Value]) -> Option<CellRow> {
+        let part = |&place: &usize| row.get(place).map(Cell::from).filter(|cell| !cell.is_null());
+        self.key.iter().map(part).collect()
+    }
+
+    /// What makes a row unique; none where rows are a bag.
+    pub fn unique_of(&self, row: &[Value]) -> Option<CellRow> {
+        let places = self.unique_key.as_ref()?;
+        Some(places.iter().map(|&place| row.get(place).map_or(Cell::Null, Cell::from)).collect())
+    }
+}
+
+/// Something that a case needs beyond a plain join of append-only inputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// What it is.
+    pub need: Need,
+    /// The same in words, with its place in the case.
+    pub reason: String,
+}
+
+/// The kinds of demand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Need {
+    /// Conditions beyond the key.
+    Conditions,
+    /// Semi and anti joins.
+    Existence,
+    /// Rows that are taken back or updated.
+    Retractions,
+    /// A row that replaces one with the same unique key.
+    Replacements,
+}
+
+/// Whether an engine that meets `met` can play a case with these demands.
+///
+/// # Errors
+/// With the reason, if there is a demand that it does not meet.
+pub fn check_demands(demands: &[Demand], met: &[Need]) -> Result<(), Unbuilt> {
+    match demands.iter().find(|demand| !met.contains(&demand.need)) {
+        None => Ok(()),
+        Some(demand) => Err(Unbuilt::NotApplicable(demand.reason.clone())),
+    }
+}
+
+/// How many values the rows of each input have; empty where the configuration does not say.
+pub fn widths(config: &Value) -> Vec<usize> {
+    let inputs = config.get("inputs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let width = |input: &Value| input.get("fields").and_then(Value::as_array).map(Vec::len);
+    inputs.iter().map(width).collect::<Option<_>>().unwrap_or_default()
+}
+
+#[derive(Deserialize)]
+struct WrittenInput {
+    #[serde(default)]
+    name: String,
+    fields: Vec<String>,
+    #[serde(default)]
+    key: Vec<String>,
+    #[serde(default)]
+    unique_key: Option<Vec<String>>,
+    #[serde(default)]
+    ttl_ms: Option<i64>,
+}
+
+// The fields of a configuration, taken one by one so that one that nobody knows is noticed at the end.
+struct Config<'a> {
+    fields: Vec<(&'a str, &'a Value)>,
+}
+
+impl<'a> Config<'a> {
+    fn of(config: &'a Value) -> Config<'a> {
+        let fields = config.as_object().into_iter().flatten();
+        Config { fields: fields.map(|(name, value)| (name.as_str(), value)).collect() }
+    }
+
+    fn take<T: serde::de::DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Unbuilt> {
+        let Some(place) = self.fields.iter().position(|(field, _)| *field == name) else {
+            return Ok(None);
+        };
+        let (_, value) = self.fields.swap_remove(place);
+        let parsed: Result<Option<T>, _> = serde_json::from_value(value.clone());
+        parsed.map_err(|error| not_applicable(format!("the option `{name}`: {error}")))
+    }
+
+    fn inputs(&mut self) -> Result<Vec<InputSpec>, Unbuilt> {
+        let written: Vec<WrittenInput> = self.take("inputs")?.unwrap_or_default();
+        if !(2..=12).contains(&written.len()) {
+            return Err(not_applicable(format!("a join has 2 to 12 inputs, not {}", written.len())));
+        }
+        written.into_iter().map(input_spec).collect()
+    }
+
+    fn finish(self) -> Result<(), Unbuilt> {
+        match self.fields.first() {
+            None => Ok(()),
+            Some((name, _)) => Err(not_applicable(format!("the option `{name}` is not known here"))),
+        }
+    }
+}
+
+fn input_spec(written: WrittenInput) -> Result<InputSpec, Unbuilt> {
+    let place = |name: &String| {
+        let missing = || not_applicable(format!("the input `{}` has no field `{name}`", written.name));
+        written.fields.iter().position(|field| field == name).ok_or_else(missing)
+    };
+    let key = written.key.iter().map(place).collect::<Result<_, _>>()?;
+    let unique_key = match &written.unique_key {
+        None => None,
+        Some(names) => Some(names.iter().map(place).collect::<Result<_, _>>()?),
+    };
+    // A time-to-live of 0 is none, as in Flink's options.
+    let ttl = written.ttl_ms.filter(|&ttl| ttl > 0).map(millis);
+    Ok(InputSpec { name: written.name.clone(), fields: written.fields.clone(), key, unique_key, ttl })
+}
+
+fn not_applicable(reason: String) -> Unbuilt {
+    Unbuilt::NotApplicable(reason)
+}
+
+// Which inputs may be missing in the result of a two-way join of this type; none for semi and anti joins.
+fn optional_of(join_type: &str) -> Result<Option<[bool; 2]>, Unbuilt> {
+    match join_type {
+        "inner" => Ok(Some([false, false])),
+        "left" => Ok(Some([false, true])),
+        "right" => Ok(Some([true, false])),
+        "full" => Ok(Some([true, true])),
+        "semi" | "anti" => Ok(None),
+        other => Err(not_applicable(format!("the join type `{other}` is not known here"))),
+    }
+}
+
+fn existence(join_type: &str) -> Demand {
+    Demand { need: Need::Existence, reason: format!("{join_type} joins are not played here yet") }
+}
