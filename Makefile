@@ -20,8 +20,8 @@ test:
 
 # The workloads, and the hand-written loop that they are measured against.
 bench:
-	$(CARGO) bench --bench workloads
-	$(CARGO) bench --bench limit
+	$(CARGO) bench --bench workloads -- --size default
+	$(CARGO) bench --bench limit -- --size default
 
 # What a change has to pass besides the tests.
 check:

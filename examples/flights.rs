@@ -76,7 +76,13 @@ pub(crate) async fn answers(data: &Path, scratch: &Path, config: &Config) -> flo
     let by_airport = Csv::files(split_by_airport(&data.join("weather.csv"), scratch)).named("weather");
     let one_file = Csv::file(data.join("weather.csv"));
     Ok(vec![
-        weather::<0>("flights with the weather of the two hours before, weather a file an airport", data, by_airport, config).await?,
+        weather::<0>(
+            "flights with the weather of the two hours before, weather a file an airport",
+            data,
+            by_airport,
+            config,
+        )
+        .await?,
         weather::<31>("the same, weather as one file in its own order", data, one_file, config).await?,
         planes(data, config).await?,
         triples(data, config).await?,

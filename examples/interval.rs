@@ -109,9 +109,7 @@ mod tests {
         }
         t.check(
             "not-in-time",
-            expect![
-                "+I order_id 1, amount 100, placed_at 1970-01-01T00:01:40.000Z, reason interval_closed"
-            ],
+            expect!["+I order_id 1, amount 100, placed_at 1970-01-01T00:01:40.000Z, reason interval_closed"],
         );
     }
 }
