@@ -52,3 +52,8 @@ pub use flowjoin_macros::{Event, Keyed};
 pub use flowjoin_runtime::{Config, Error, Report, Result, RunFlow, Running};
 
 pub mod prelude;
+
+/// The programs of the README have to compile, and what they assert has to hold.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
