@@ -7,41 +7,41 @@ use flowjoin::prelude::*;
 
 #[derive(Clone, Debug, Serialize, Deserialize, Event, Keyed)]
 #[event(time = placed_at, out_of_order = "5s", idle = "1m")]
-struct Order {
+pub(crate) struct Order {
     #[key]
-    order_id: u64,
-    user_id: u64,
-    amount: i64,
-    placed_at: EventTime,
+    pub(crate) order_id: u64,
+    pub(crate) user_id: u64,
+    pub(crate) amount: i64,
+    pub(crate) placed_at: EventTime,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, Event)]
 #[event(time = paid_at, out_of_order = "5s", idle = "1m")]
-struct Payment {
-    order_id: u64,
-    method: String,
-    amount: i64,
-    paid_at: EventTime,
+pub(crate) struct Payment {
+    pub(crate) order_id: u64,
+    pub(crate) method: String,
+    pub(crate) amount: i64,
+    pub(crate) paid_at: EventTime,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, Event)]
 #[event(time = moved_at, out_of_order = "30s", idle = "5m")]
-struct Shipment {
-    order_id: u64,
-    status: String,
-    moved_at: EventTime,
+pub(crate) struct Shipment {
+    pub(crate) order_id: u64,
+    pub(crate) status: String,
+    pub(crate) moved_at: EventTime,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, Keyed)]
-struct Fulfilled {
+pub(crate) struct Fulfilled {
     #[key]
-    order_id: u64,
-    amount: i64,
-    method: String,
-    status: Option<String>,
+    pub(crate) order_id: u64,
+    pub(crate) amount: i64,
+    pub(crate) method: String,
+    pub(crate) status: Option<String>,
 }
 
-fn fulfilment(flow: &Flow, from: &str, to: &str) {
+pub(crate) fn fulfilment(flow: &Flow, from: &str, to: &str) {
     let orders = flow.stream::<Order>(JsonLines::file(format!("{from}/orders.jsonl"))).keyed();
     let payments = flow.stream::<Payment>(JsonLines::file(format!("{from}/payments.jsonl"))).key_by(|p| p.order_id);
     let shipments = flow.stream::<Shipment>(JsonLines::file(format!("{from}/shipments.jsonl"))).key_by(|s| s.order_id);

@@ -1,0 +1,30 @@
+# Every target does its own set-up; cargo, make and a C compiler are all that is needed.
+CARGO ?= cargo
+
+.PHONY: demo count test bench check
+
+# Writes 200,000 orders with their payments and shipments, and joins them.
+demo:
+	$(CARGO) build --release --example demo_data --example fulfilment
+	$(CARGO) run --quiet --release --example demo_data -- examples/out/in
+	$(CARGO) run --quiet --release --example fulfilment -- examples/out/in examples/out
+	@wc -l examples/out/*.jsonl
+
+# Counts the demo's outputs anew, from its inputs alone.
+count:
+	python3 scripts/count_demo.py examples/out
+
+# All tests: unit, integration, documentation, and those of the examples.
+test:
+	$(CARGO) test --workspace
+
+# The workloads, and the hand-written loop that they are measured against.
+bench:
+	$(CARGO) bench --bench workloads -- --size default
+	$(CARGO) bench --bench limit -- --size default
+
+# What a change has to pass besides the tests.
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
