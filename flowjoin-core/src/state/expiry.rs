@@ -100,7 +100,7 @@ impl Expiry {
         if let Some((bucket, mut rows)) = self.later.pop_first() {
             rows.sort_unstable_by(|a, b| b.cmp(a));
             self.front = rows;
-            self.front_end = (bucket + 1).saturating_mul(self.width);
+            self.front_end = bucket.saturating_add(1).saturating_mul(self.width);
         }
     }
 }
@@ -141,12 +141,14 @@ mod tests {
 
     #[test]
     fn the_ends_of_time_are_ordinary_times() {
-        let mut expiry = Expiry::new(1_000);
-        for at in [i64::MAX, i64::MIN, 0] {
-            expiry.push(due(at, 1));
+        for stay in [1, 1_000] {
+            let mut expiry = Expiry::new(stay);
+            for at in [i64::MAX, i64::MIN, 0, i64::MAX] {
+                expiry.push(due(at, 1));
+            }
+            let mut taken = Vec::new();
+            expiry.take_due(i64::MAX, &mut taken);
+            assert_eq!(taken.iter().map(|d| d.at).collect::<Vec<_>>(), [i64::MIN, 0, i64::MAX, i64::MAX]);
         }
-        let mut taken = Vec::new();
-        expiry.take_due(i64::MAX, &mut taken);
-        assert_eq!(taken.iter().map(|d| d.at).collect::<Vec<_>>(), [i64::MIN, 0, i64::MAX]);
     }
 }
