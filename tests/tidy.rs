@@ -171,7 +171,9 @@ fn a_file_has_one_subject_and_says_which() {
     let long = tree().into_iter().filter(|source| source.lines.len() > FILE_LINES_MAX);
     let long = long.map(|source| format!("{} has {} lines", source.path, source.lines.len()));
     none("a file has at most 600 lines; look for the seam:", long.collect());
-    let silent = tree().into_iter().filter(|source| !source.path.ends_with("/tests.rs") && !source.lines.first().is_some_and(|line| line.starts_with("//! ")));
+    let silent = tree().into_iter().filter(|source| {
+        !source.path.ends_with("/tests.rs") && !source.lines.first().is_some_and(|line| line.starts_with("//! "))
+    });
     none("a file begins with `//!` and what it is:", silent.map(|source| source.path).collect());
 }
 

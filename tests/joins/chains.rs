@@ -120,32 +120,3 @@ fn a_padded_null_key_is_taken_back_when_the_key_becomes_known() {
               c: rows 2, matched 2"#]],
     );
 }
-
-#[test]
-fn an_unmatched_row_can_be_joined_again() {
-    let flow = |flow: &Flow| {
-        let first = rows(flow, "a").interval_join(rows(flow, "b")).between(millis(0), millis(10)).named("first");
-        let (both, (left, _)) = first.select_with_unmatched(|a, b| format!("{} {}", a.name, b.name));
-        both.sink_to(sink("both"));
-        let second =
-            left.map(|left| left.row).key_by(|row| row.key).join(rows(flow, "c")).keep_forever().named("second");
-        second.select(|a, c| format!("{} {}", a.name, c.name)).sink_to(sink("second-chance"));
-    };
-    check(
-        flow,
-        "a 1 x @100
-         c 1 k @100
-         wm 105
-         wm 111
-         account second",
-        expect![[r#"
-            a 1 x @100
-            c 1 k @100
-            wm 105
-            wm 111
-              second-chance +I x k @100
-            account second
-              unmatched a: rows 1, matched 1
-              c: rows 1, matched 1"#]],
-    );
-}

@@ -183,7 +183,11 @@ impl Run {
                 let Output { kind, row, time } = &output;
                 let behind = self.reached.get(&name).is_some_and(|reached| reached.is_late(*time));
                 // A late row is behind by its nature, and an unmatched one is as old as it is: only results hold time back.
-                assert!(!behind || name != "out", "`{output}` of {} is behind the watermark of {name}", time.as_millis());
+                assert!(
+                    !behind || name != "out",
+                    "`{output}` of {} is behind the watermark of {name}",
+                    time.as_millis()
+                );
                 self.stand(&name, *kind, row);
                 let _ = writeln!(self.trace, "  {name} {output} @{}", time.as_millis());
             }

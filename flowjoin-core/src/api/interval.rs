@@ -111,7 +111,7 @@ impl<A, B> IntervalJoin<A, B> {
             if before && bounds.lower > bounds.upper {
                 let [lower, upper] = *asked;
                 let message = format!(
-                    "no time is left in the interval [{lower}, {upper}] once its ends are excluded: [{}, {}]",
+                    "no time is left in the interval [{lower}, {upper}] once its ends are excluded: [{}, {}]; widen it, or keep an end",
                     bounds.lower, bounds.upper
                 );
                 placed.draft.flow().report(message, place);
