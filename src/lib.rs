@@ -1,5 +1,7 @@
 //! Typed joins over event streams: N-way and interval joins, unmatched rows, every row accounted for.
 
+/// Lets sources and sinks of one's own be written: their readers and writers are async traits.
+pub use async_trait::async_trait;
 pub use flowjoin_connectors as connectors;
 pub use flowjoin_core::api::{self, MultiJoin, multi_join};
 pub use flowjoin_core::*;

@@ -69,6 +69,19 @@ pub struct Report {
     pub answer: Answer,
     /// The most memory that was resident at once, in MB (10^6 bytes).
     pub peak_rss_mb: f64,
+    /// What was held at the end, where the bench knows.
+    pub held: Option<Held>,
+}
+
+/// What the operators held at the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Held {
+    /// Rows in state.
+    pub rows: u64,
+    /// Bytes of state.
+    pub bytes: u64,
+    /// The longest call of a task: a pause for all that waits behind it.
+    pub longest_call_ms: f64,
 }
 
 impl Report {
@@ -84,14 +97,17 @@ impl Report {
 
     /// The report as one line of JSON; `run` says which run it is, as a number or as `median of n`.
     pub fn to_json(&self, run: &str) -> String {
-        let Report { bench, workload, size, parallelism, seconds, answer, peak_rss_mb } = self;
+        let Report { bench, workload, size, parallelism, seconds, answer, peak_rss_mb, held } = self;
         let unmatched = answer.unmatched.map_or_else(String::new, |tally| {
             format!(r#","unmatched_count":{},"unmatched_checksum":"{:#018x}""#, tally.count, tally.checksum)
+        });
+        let held = held.map_or_else(String::new, |Held { rows, bytes, longest_call_ms }| {
+            format!(r#","state_rows":{rows},"state_bytes":{bytes},"longest_call_ms":{longest_call_ms:.2}"#)
         });
         format!(
             concat!(
                 r#"{{"bench":"{}","workload":"{}","size":"{}","parallelism":{},"run":"{}","rows_in":{},"#,
-                r#""seconds":{:.4},"rows_per_s":{:.0},"count":{},"checksum":"{:#018x}"{},"ok":{},"peak_rss_mb":{:.1}}}"#,
+                r#""seconds":{:.4},"rows_per_s":{:.0},"count":{},"checksum":"{:#018x}"{},"ok":{},"peak_rss_mb":{:.1}{}}}"#,
             ),
             bench,
             workload,
@@ -106,6 +122,7 @@ impl Report {
             unmatched,
             self.is_right(),
             peak_rss_mb,
+            held,
         )
     }
 }

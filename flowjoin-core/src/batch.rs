@@ -28,6 +28,7 @@ pub enum Kinds {
 
 impl Kinds {
     /// The kind of row `index`.
+    #[inline]
     pub fn at(&self, index: usize) -> RowKind {
         match self {
             Kinds::AllInsert => RowKind::Insert,
@@ -36,9 +37,16 @@ impl Kinds {
     }
 
     /// Notes the kind of the next row, of which `before` came already.
+    #[inline]
     pub fn push(&mut self, kind: RowKind, before: usize) {
+        if matches!(self, Kinds::AllInsert) && kind == RowKind::Insert {
+            return;
+        }
+        self.push_any(kind, before);
+    }
+
+    fn push_any(&mut self, kind: RowKind, before: usize) {
         match self {
-            Kinds::AllInsert if kind == RowKind::Insert => {}
             Kinds::AllInsert => {
                 let mut kinds = vec![RowKind::Insert; before];
                 kinds.push(kind);
@@ -130,25 +138,40 @@ impl<T> Batch<T> {
     }
 }
 
-/// A batch with the key of each row and the key's hash, computed once by the sender of an exchange.
+/// A row with its key and the key's hash, computed once by the sender of an exchange.
+#[derive(Clone, Debug)]
+pub struct KeyedRow<K, T> {
+    /// The key.
+    pub key: K,
+    /// Its stable hash.
+    pub hash: u64,
+    /// The row's event time.
+    pub time: EventTime,
+    /// The row.
+    pub row: T,
+}
+
+/// Rows with their keys, as an exchange carries them: whoever takes one in needs all of it, so it stands together.
 #[derive(Clone, Debug)]
 pub struct KeyedBatch<K, T> {
     /// The rows.
-    pub batch: Batch<T>,
-    /// Their keys.
-    pub keys: Vec<K>,
-    /// The stable hashes of their keys.
-    pub hashes: Vec<u64>,
+    pub rows: Vec<KeyedRow<K, T>>,
+    /// Their kinds.
+    pub kinds: Kinds,
+}
+
+impl<K, T> Default for KeyedBatch<K, T> {
+    fn default() -> Self {
+        KeyedBatch { rows: Vec::new(), kinds: Kinds::AllInsert }
+    }
 }
 
 impl<K, T> KeyedBatch<K, T> {
-    /// An empty batch with room for `rows` rows.
-    pub fn with_capacity(rows: usize) -> KeyedBatch<K, T> {
-        KeyedBatch {
-            batch: Batch::with_capacity(rows),
-            keys: Vec::with_capacity(rows),
-            hashes: Vec::with_capacity(rows),
-        }
+    /// Appends one row.
+    #[inline]
+    pub fn push(&mut self, row: KeyedRow<K, T>, kind: RowKind) {
+        self.kinds.push(kind, self.rows.len());
+        self.rows.push(row);
     }
 }
 
@@ -176,7 +199,7 @@ impl<T: Clone + Send + 'static> ErasedBatch for Batch<T> {
 
 impl<K: Clone + Send + 'static, T: Clone + Send + 'static> ErasedBatch for KeyedBatch<K, T> {
     fn row_count(&self) -> usize {
-        self.batch.len()
+        self.rows.len()
     }
     fn duplicate(&self) -> Box<dyn ErasedBatch> {
         Box::new(self.clone())

@@ -124,7 +124,7 @@ impl OpError {
 
     /// More rows than a task can number.
     pub fn too_many_rows() -> OpError {
-        OpError { message: "a task holds more than 2^31 rows of one input; use a TTL or more parallelism".to_string() }
+        OpError { message: "a task holds more than 2^30 rows of one input; use a TTL or more parallelism".to_string() }
     }
 }
 

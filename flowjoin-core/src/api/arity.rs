@@ -24,7 +24,7 @@ use crate::state::{RowId, Slab, StateShape};
 use crate::time::{EventTime, Watermark};
 
 /// Rows asked for ahead of use.
-const AHEAD: usize = 8;
+const AHEAD: usize = 12;
 
 macro_rules! arity {
     ($n:literal, $Rows:ident: $A:ident $(, $T:ident)+; $($i:tt $I:ident $row:ident),+) => {
@@ -50,11 +50,17 @@ macro_rules! arity {
             F: for<'a> Fn($A::Ref<'a> $(, $T::Ref<'a>)+) -> O + Send + Sync + 'static,
             O: Data,
         {
-            fn arrive(&mut self, input: usize, batch: AnyBatch, late_before: Watermark, out: &mut Outbox)
-                -> Result<Arrivals<K>, OpError> {
+            fn arrive(
+                &mut self,
+                input: usize,
+                batch: AnyBatch,
+                late_before: Watermark,
+                arrivals: &mut Arrivals<K>,
+                out: &mut Outbox,
+            ) -> Result<(), OpError> {
                 let port = late_port(input, $n);
                 match input {
-                    $($i => take_in(&mut self.slabs.$i, batch, late_before, port, out),)+
+                    $($i => take_in(&mut self.slabs.$i, batch, late_before, port, arrivals, out),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -79,7 +85,7 @@ macro_rules! arity {
 
             fn discard(&mut self, input: usize, ids: &[RowId]) {
                 match input {
-                    $($i => ids.iter().for_each(|&id| { self.slabs.$i.remove(id); }),)+
+                    $($i => ids.iter().for_each(|&id| self.slabs.$i.discard(id)),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -126,7 +132,7 @@ macro_rules! arity {
 
             fn held(&self, input: usize) -> Vec<RowId> {
                 match input {
-                    $($i => self.slabs.$i.ids().collect(),)+
+                    $($i => self.slabs.$i.ids(),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }

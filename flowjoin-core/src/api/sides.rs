@@ -25,17 +25,20 @@ pub fn take_in<K: Key, T: Data>(
     batch: AnyBatch,
     late_before: Watermark,
     port: Port,
+    arrivals: &mut Arrivals<K>,
     out: &mut Outbox,
-) -> Result<Arrivals<K>, OpError> {
+) -> Result<(), OpError> {
     let mut late = Batch::default();
     let wanted = out.wants(port);
-    let arrivals = arrive(slab, batch, late_before, |row, time, kind| {
+    arrive(slab, batch, late_before, arrivals, |row, time, kind| {
         if wanted {
             late.push(Late { row, watermark: late_before.time() }, time, kind);
         }
     })?;
-    out.send(port, AnyBatch::new(late));
-    Ok(arrivals)
+    if !late.is_empty() {
+        out.send(port, AnyBatch::new(late));
+    }
+    Ok(())
 }
 
 /// Moves rows out of a slab to their side output.

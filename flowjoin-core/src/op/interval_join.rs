@@ -6,7 +6,7 @@
 //! side is optional, else on the side output; so the result is append-only, and its watermark is held back to the
 //! oldest row that may still come out.
 
-use super::joined::{Arrivals, Combo, JoinRows};
+use super::joined::{Arrival, Arrivals, Combo, JoinRows};
 use super::{Cx, InputId, Operator, Outbox};
 use crate::account::{Account, OpFigures, Reason};
 use crate::batch::AnyBatch;
@@ -84,6 +84,7 @@ pub struct IntervalJoin<K: Key> {
     met: [Bits; 2],
     accounts: [Account; 2],
     watermark: Watermark,
+    arrivals: Arrivals<K>,
     combos: Vec<Combo<2>>,
     passing: Vec<(usize, RowId)>,
     found: Vec<RowId>,
@@ -103,25 +104,26 @@ impl<K: Key> IntervalJoin<K> {
             met: [Bits::default(), Bits::default()],
             accounts: [Account::default(); 2],
             watermark: Watermark::NONE,
+            arrivals: Arrivals::default(),
             combos: Vec::new(),
             passing: Vec::new(),
             found: Vec::new(),
         }
     }
 
-    fn take_in(&mut self, side: Side, arrivals: Arrivals<K>, out: &mut Outbox) {
-        let Arrivals { keys, hashes, ids, times, late, .. } = arrivals;
+    fn take_in(&mut self, side: Side, arrivals: &mut Arrivals<K>, out: &mut Outbox) {
         let account = &mut self.accounts[side.index()];
-        account.rows += ids.len() as u64 + late;
-        account.late += late;
-        for (index, key) in keys.into_iter().enumerate() {
-            if let Some(&hash) = hashes.get(index + AHEAD) {
-                self.line.prefetch(hash);
+        account.rows += arrivals.rows.len() as u64 + arrivals.late;
+        account.late += arrivals.late;
+        let mut rows = arrivals.rows.drain(..);
+        while let Some(Arrival { key, hash, time, id }) = rows.next() {
+            if let Some(next) = rows.as_slice().get(AHEAD) {
+                self.line.prefetch(next.hash);
             }
             if key.is_null() {
-                self.on_null(side, ids[index], times[index], out);
+                self.on_null(side, id, time, out);
             } else {
-                self.on_row(side, hashes[index], key, ids[index], times[index], out);
+                self.on_row(side, hash, key, id, time, out);
             }
             if self.combos.len() >= COMBOS_MAX {
                 self.select(out);
@@ -252,9 +254,11 @@ impl<K: Key> Operator for IntervalJoin<K> {
             LateRows::Aside => cx.watermark,
             LateRows::Join => Watermark::NONE,
         };
-        let arrivals = self.rows.arrive(input.0, batch, late_before, cx.out)?;
-        self.take_in(side, arrivals, cx.out);
-        Ok(())
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        let taken = self.rows.arrive(input.0, batch, late_before, &mut arrivals, cx.out);
+        self.take_in(side, &mut arrivals, cx.out);
+        self.arrivals = arrivals;
+        taken
     }
 
     fn on_watermark(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {

@@ -3,7 +3,7 @@
 //! A join operator works on row ids; the rows themselves, one slab an input, and the user's `select` are behind
 //! [`JoinRows`], which is implemented once for each number of inputs. It is called a few times a batch, never a row.
 
-use crate::batch::{AnyBatch, KeyedBatch, Kinds};
+use crate::batch::{AnyBatch, KeyedBatch, KeyedRow, Kinds};
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
@@ -25,26 +25,40 @@ pub struct Combo<const N: usize> {
     pub cause: EventTime,
 }
 
+/// A row that was taken into state.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<K> {
+    /// Its key.
+    pub key: K,
+    /// The hash of its key.
+    pub hash: u64,
+    /// Its time.
+    pub time: EventTime,
+    /// Where it is.
+    pub id: RowId,
+}
+
 /// The rows of a batch that were taken into state.
 #[derive(Debug)]
 pub struct Arrivals<K> {
-    /// Their keys.
-    pub keys: Vec<K>,
-    /// The hashes of their keys.
-    pub hashes: Vec<u64>,
-    /// Where they are.
-    pub ids: Vec<RowId>,
-    /// Their times.
-    pub times: Vec<EventTime>,
+    /// The rows, in order.
+    pub rows: Vec<Arrival<K>>,
     /// Their kinds.
     pub kinds: Kinds,
     /// How many rows of the batch were late, and not taken in.
     pub late: u64,
 }
 
+impl<K> Default for Arrivals<K> {
+    fn default() -> Self {
+        Arrivals { rows: Vec::new(), kinds: Kinds::AllInsert, late: 0 }
+    }
+}
+
 /// The rows of a join, and what to make of them.
 pub trait JoinRows<K: Key, const N: usize>: Send {
-    /// Takes the rows of a batch in. With a watermark, rows behind it are late: they go to the late port instead.
+    /// Takes the rows of a batch in, and says where they are; what `arrivals` said before is forgotten. Rows behind the
+    /// watermark are late: they go to the late port instead.
     ///
     /// # Errors
     /// If a slab is full.
@@ -53,8 +67,9 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
         input: usize,
         batch: AnyBatch,
         late_before: Watermark,
+        arrivals: &mut Arrivals<K>,
         out: &mut Outbox,
-    ) -> Result<Arrivals<K>, OpError>;
+    ) -> Result<(), OpError>;
 
     /// Makes result rows of combinations and sends them.
     fn select(&mut self, combos: &[Combo<N>], out: &mut Outbox);
@@ -108,34 +123,26 @@ pub fn arrive<K: Key, T: Data>(
     slab: &mut Slab<T>,
     batch: AnyBatch,
     late_before: Watermark,
+    arrivals: &mut Arrivals<K>,
     mut on_late: impl FnMut(T, EventTime, RowKind),
-) -> Result<Arrivals<K>, OpError> {
-    let KeyedBatch { batch, keys, hashes } = batch.take::<KeyedBatch<K, T>>()?;
-    let (rows, times, kinds) = batch.into_parts();
-    let mut ids = Vec::with_capacity(rows.len());
-    if !times.iter().any(|&time| late_before.is_late(time)) {
-        for (row, &time) in rows.into_iter().zip(&times) {
-            ids.push(slab.insert(row, time)?);
-        }
-        return Ok(Arrivals { keys, hashes, ids, times, kinds, late: 0 });
-    }
-    let mut kept =
-        Arrivals { keys: Vec::new(), hashes: Vec::new(), ids, times: Vec::new(), kinds: Kinds::AllInsert, late: 0 };
-    for (index, ((row, time), (key, hash))) in rows.into_iter().zip(times).zip(keys.into_iter().zip(hashes)).enumerate()
-    {
+) -> Result<(), OpError> {
+    let KeyedBatch { rows, kinds } = batch.take::<KeyedBatch<K, T>>()?;
+    arrivals.rows.clear();
+    arrivals.rows.reserve(rows.len());
+    arrivals.kinds = Kinds::AllInsert;
+    arrivals.late = 0;
+    for (index, KeyedRow { key, hash, time, row }) in rows.into_iter().enumerate() {
         let kind = kinds.at(index);
         if late_before.is_late(time) {
-            kept.late += 1;
+            arrivals.late += 1;
             on_late(row, time, kind);
             continue;
         }
-        kept.kinds.push(kind, kept.ids.len());
-        kept.ids.push(slab.insert(row, time)?);
-        kept.keys.push(key);
-        kept.hashes.push(hash);
-        kept.times.push(time);
+        arrivals.kinds.push(kind, arrivals.rows.len());
+        let id = slab.insert(row, time)?;
+        arrivals.rows.push(Arrival { key, hash, time, id });
     }
-    Ok(kept)
+    Ok(())
 }
 
 /// Whether two rows are equal: by their bytes, since rows need not be `Eq`.

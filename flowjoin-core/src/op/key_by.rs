@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Cx, InputId, Operator, Port};
 use crate::account::{Account, OpFigures};
-use crate::batch::{AnyBatch, Batch, KeyedBatch};
+use crate::batch::{AnyBatch, Batch, KeyedBatch, KeyedRow};
 use crate::error::OpError;
 use crate::key::{Key, KeyGroup};
 use crate::record::Data;
@@ -39,7 +39,7 @@ pub struct KeyBy<K, T> {
 impl<K: Key, T: Data> KeyBy<K, T> {
     /// The exchange of task `own` of `tasks`; port `p` leads to task `p`.
     pub fn new(key: Arc<dyn Fn(&T) -> K + Send + Sync>, batching: Batching, own: usize, tasks: usize) -> Self {
-        let outgoing = (0..tasks).map(|_| KeyedBatch::with_capacity(0)).collect();
+        let outgoing = (0..tasks).map(|_| KeyedBatch::default()).collect();
         KeyBy {
             key,
             batching,
@@ -59,9 +59,7 @@ impl<K: Key, T: Data> KeyBy<K, T> {
         // Rows of one batch mostly spread evenly; a little room more saves growing.
         let room = rows.len() / tasks + rows.len() / (8 * tasks) + 1;
         for target in &mut self.outgoing {
-            target.keys.reserve(room);
-            target.hashes.reserve(room);
-            target.batch.reserve(room);
+            target.rows.reserve(room);
         }
         for (index, (row, time)) in rows.into_iter().zip(times).enumerate() {
             let key = (self.key)(&row);
@@ -71,18 +69,14 @@ impl<K: Key, T: Data> KeyBy<K, T> {
                 let hash = key.stable_hash(&mut self.scratch);
                 (hash, KeyGroup::of(hash).task(tasks))
             };
-            let target = &mut self.outgoing[task];
-            target.batch.push(row, time, kinds.at(index));
-            target.keys.push(key);
-            target.hashes.push(hash);
+            self.outgoing[task].push(KeyedRow { key, hash, time, row }, kinds.at(index));
         }
     }
 
     fn send_all(&mut self, cx: &mut Cx<'_>) {
         for (task, outgoing) in self.outgoing.iter_mut().enumerate() {
-            if !outgoing.batch.is_empty() {
-                let full = std::mem::replace(outgoing, KeyedBatch::with_capacity(0));
-                cx.out.send(Port(task), AnyBatch::new(full));
+            if !outgoing.rows.is_empty() {
+                cx.out.send(Port(task), AnyBatch::new(std::mem::take(outgoing)));
             }
         }
         self.buffered = 0;

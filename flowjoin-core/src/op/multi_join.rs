@@ -5,7 +5,7 @@
 //! by the clock and in silence: what was said stands, and what stands is remembered so that nothing is retracted that
 //! does not ([`Hushed`]).
 
-use super::joined::{Arrivals, Combo, JoinRows};
+use super::joined::{Arrival, Arrivals, Combo, JoinRows, unmatched_port};
 use super::product::{self, Shape, Step};
 use super::{Cx, InputId, Operator, Outbox};
 use crate::account::{Account, OpFigures, Reason};
@@ -13,7 +13,7 @@ use crate::batch::AnyBatch;
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::state::{Bits, Clock, Due, Expiry, Hushed, KeyedRows, Met, Place, RowId, Ttl};
+use crate::state::{Bits, Clock, Due, Expiry, Hushed, KeyedRows, Lists, Met, Place, RowId, Ttl};
 use crate::time::{EventTime, ProcTime, Span};
 
 /// A join of N inputs on one key.
@@ -26,6 +26,7 @@ pub struct MultiJoin<K: Key, const N: usize> {
     leaving: [Option<Leaving>; N],
     // Only where optional inputs can expire: a gap may then be one that was never announced.
     hushed: Option<Hushed<K, N>>,
+    arrivals: Arrivals<K>,
     combos: Vec<Combo<N>>,
     // Rows that are dropped once the combinations that name them have been selected.
     passing: Vec<(usize, RowId)>,
@@ -52,21 +53,29 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             accounts: [Account::default(); N],
             leaving,
             hushed: may_hush.then(Hushed::default),
+            arrivals: Arrivals::default(),
             combos: Vec::new(),
             passing: Vec::new(),
             ended: false,
         }
     }
 
-    fn take_in(&mut self, input: usize, arrivals: Arrivals<K>, cx: &mut Cx<'_>) {
-        let Arrivals { keys, hashes, ids, times, kinds, late } = arrivals;
-        self.accounts[input].rows += ids.len() as u64 + late;
-        self.accounts[input].late += late;
-        for (index, key) in keys.into_iter().enumerate() {
-            if let Some(&hash) = hashes.get(index + AHEAD) {
-                self.table.prefetch(hash);
+    fn take_in(&mut self, input: usize, arrivals: &mut Arrivals<K>, cx: &mut Cx<'_>) {
+        self.accounts[input].rows += arrivals.rows.len() as u64 + arrivals.late;
+        self.accounts[input].late += arrivals.late;
+        let kinds = &arrivals.kinds;
+        let mut rows = arrivals.rows.drain(..);
+        let mut index = 0;
+        while let Some(Arrival { key, hash, time, id }) = rows.next() {
+            // First the slot of a row is asked for, and once that is near, the lists that it names.
+            if let Some(next) = rows.as_slice().get(AHEAD) {
+                self.table.prefetch(next.hash);
             }
-            let (hash, id, time, kind) = (hashes[index], ids[index], times[index], kinds.at(index));
+            if let Some(next) = rows.as_slice().get(AHEAD / 2) {
+                self.table.peek(next.hash, Lists::prefetch);
+            }
+            let kind = kinds.at(index);
+            index += 1;
             if key.is_null() {
                 self.on_null(input, id, time, kind, cx.out);
             } else if kind.adds() {
@@ -306,9 +315,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
 impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
     fn on_batch(&mut self, input: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
         self.expire(Clock::Processing, cx.now.as_millis(), cx.out);
-        let arrivals = self.rows.arrive(input.0, batch, cx.watermark, cx.out)?;
-        self.take_in(input.0, arrivals, cx);
-        Ok(())
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        let taken = self.rows.arrive(input.0, batch, cx.watermark, &mut arrivals, cx.out);
+        self.take_in(input.0, &mut arrivals, cx);
+        self.arrivals = arrivals;
+        taken
     }
 
     fn on_watermark(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
@@ -324,11 +335,14 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
     fn on_end(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
         self.ended = true;
         for input in 0..N {
-            let mut unmet = self.rows.held(input);
-            unmet.retain(|&id| !self.met[input].contains(id));
-            self.accounts[input].open -= unmet.len() as u64;
-            self.accounts[input].unmatched += unmet.len() as u64;
-            self.let_go(input, &unmet, Reason::EndOfInput, cx.out);
+            let unmet = std::mem::take(&mut self.accounts[input].open);
+            self.accounts[input].unmatched += unmet;
+            // Rows that nobody asks for need not be looked for.
+            if unmet > 0 && cx.out.wants(unmatched_port(input)) {
+                let mut rows = self.rows.held(input);
+                rows.retain(|&id| !self.met[input].contains(id));
+                self.let_go(input, &rows, Reason::EndOfInput, cx.out);
+            }
         }
         Ok(())
     }
@@ -358,4 +372,4 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
 const COMBOS_MAX: usize = 1_024;
 
 /// Slots asked for ahead of use.
-const AHEAD: usize = 12;
+const AHEAD: usize = 16;

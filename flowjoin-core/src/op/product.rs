@@ -13,7 +13,7 @@
 //! result only through factor `i`. No types, no time, no state here; an odometer over N slices, tested with integers
 //! against the definition. INNER, LEFT, RIGHT, FULL and N-way are this one function and a bit mask.
 
-use crate::state::RowId;
+use crate::state::{RowId, Runs};
 
 /// How many inputs a join has, and which of them are optional.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,10 +58,8 @@ pub struct Step {
     pub alone: bool,
 }
 
-/// The lists of one key, each as two runs; that of the input that changes is not looked at.
-pub type Runs<'a> = (&'a [RowId], &'a [RowId]);
-
-/// Emits what one step changes in the result: `true` with a combination that is added, `false` with one taken back.
+/// Emits what one step changes in the result, given the lists of the key (that of the input that changes is not looked
+/// at): `true` with a combination that is added, `false` with one taken back.
 ///
 /// A gap is taken back before the first combination that fills it, and comes back after the last one has gone. The
 /// time is linear in what is emitted, and nothing is collected.

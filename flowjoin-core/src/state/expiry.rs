@@ -3,7 +3,7 @@
 //! A calendar: rows are put into buckets of a fixed width of time, and a bucket is sorted only when the clock reaches
 //! it. Putting a row in costs a look-up among few buckets, taking it out a share of one sort.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::RowId;
 
@@ -24,28 +24,54 @@ pub struct Expiry {
     width: i64,
     // The earliest bucket, latest first, so that the next one due is at the end.
     front: Vec<Due>,
-    // All that is due before this is in `front`.
-    front_end: i64,
-    later: BTreeMap<i64, Vec<Due>>,
+    // All that is due before this bucket is in `front`; `near` begins with it.
+    next: i64,
+    near: VecDeque<Vec<Packed>>,
+    // Buckets further off than `near` reaches: few, as rows stay about equally long.
+    far: BTreeMap<i64, Vec<Packed>>,
     len: usize,
+}
+
+// A row in its bucket: its time counts from the bucket's beginning.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    after: u32,
+    id: RowId,
+    hash: u64,
 }
 
 impl Expiry {
     /// A calendar for rows that stay about so many milliseconds.
     pub fn new(stay_millis: i64) -> Expiry {
         let width = (stay_millis.saturating_abs() / 256).clamp(1, 3_600_000);
-        Expiry { width, front: Vec::new(), front_end: i64::MIN, later: BTreeMap::new(), len: 0 }
+        Expiry { width, front: Vec::new(), next: i64::MIN, near: VecDeque::new(), far: BTreeMap::new(), len: 0 }
     }
 
     /// Notes when a row leaves.
     #[inline]
     pub fn push(&mut self, due: Due) {
         self.len += 1;
-        if due.at < self.front_end {
+        let bucket = due.at.div_euclid(self.width);
+        if bucket < self.next {
             let place = self.front.partition_point(|other| *other > due);
             self.front.insert(place, due);
+            return;
+        }
+        let packed = Packed { after: due.at.rem_euclid(self.width) as u32, id: due.id, hash: due.hash };
+        let ahead = bucket.wrapping_sub(self.next) as u64;
+        match self.near.get_mut(ahead as usize) {
+            Some(rows) if ahead < NEAR => rows.push(packed),
+            _ => self.push_beyond(bucket, ahead, packed),
+        }
+    }
+
+    #[cold]
+    fn push_beyond(&mut self, bucket: i64, ahead: u64, packed: Packed) {
+        if ahead < NEAR {
+            self.near.resize_with(ahead as usize + 1, Vec::new);
+            self.near[ahead as usize].push(packed);
         } else {
-            self.later.entry(due.at.div_euclid(self.width)).or_default().push(due);
+            self.far.entry(bucket).or_default().push(packed);
         }
     }
 
@@ -60,21 +86,20 @@ impl Expiry {
     pub fn earliest_of(&mut self, test: impl Fn(RowId) -> bool) -> Option<i64> {
         self.fill_front();
         let found = self.front.iter().rev().find(|due| test(due.id)).map(|due| due.at);
-        found.or_else(|| self.later.first_key_value().map(|(bucket, _)| bucket.saturating_mul(self.width)))
+        found.or_else(|| (self.len > self.front.len()).then(|| self.next.saturating_mul(self.width)))
     }
 
     /// Takes out, in order, all that is due at or before `now`.
     pub fn take_due(&mut self, now: i64, into: &mut Vec<Due>) {
-        let before = into.len();
         loop {
             self.fill_front();
             let keep = self.front.partition_point(|due| due.at > now);
             if keep == self.front.len() {
                 break;
             }
+            self.len -= self.front.len() - keep;
             into.extend(self.front.drain(keep..).rev());
         }
-        self.len -= into.len() - before;
     }
 
     /// How many rows are noted.
@@ -89,21 +114,33 @@ impl Expiry {
 
     /// Bytes taken.
     pub fn bytes(&self) -> u64 {
-        let slots: usize = self.later.values().map(Vec::capacity).sum::<usize>() + self.front.capacity();
-        (slots * size_of::<Due>()) as u64
+        let packed: usize = self.near.iter().chain(self.far.values()).map(Vec::capacity).sum();
+        (packed * size_of::<Packed>() + self.front.capacity() * size_of::<Due>()) as u64
     }
 
     fn fill_front(&mut self) {
-        if !self.front.is_empty() {
-            return;
-        }
-        if let Some((bucket, mut rows)) = self.later.pop_first() {
-            rows.sort_unstable_by(|a, b| b.cmp(a));
-            self.front = rows;
-            self.front_end = bucket.saturating_add(1).saturating_mul(self.width);
+        while self.front.is_empty() && self.len > 0 {
+            // With nothing near, time jumps to the next bucket that has rows.
+            if self.near.is_empty()
+                && let Some((&bucket, _)) = self.far.first_key_value()
+            {
+                self.next = bucket;
+            }
+            let bucket = self.next;
+            let rows = self.near.pop_front().unwrap_or_default();
+            let beyond = self.far.remove(&bucket).unwrap_or_default();
+            self.next = bucket.saturating_add(1);
+            // The first bucket of all begins before time does; the sum is in range again.
+            let begin = bucket.wrapping_mul(self.width);
+            let unpack = |p: &Packed| Due { at: begin.wrapping_add(i64::from(p.after)), id: p.id, hash: p.hash };
+            self.front.extend(rows.iter().chain(&beyond).map(unpack));
+            self.front.sort_unstable_by(|a, b| b.cmp(a));
         }
     }
 }
+
+/// How many buckets are kept side by side.
+const NEAR: u64 = 1_024;
 
 #[cfg(test)]
 mod tests {
@@ -141,14 +178,12 @@ mod tests {
 
     #[test]
     fn the_ends_of_time_are_ordinary_times() {
-        for stay in [1, 1_000] {
-            let mut expiry = Expiry::new(stay);
-            for at in [i64::MAX, i64::MIN, 0, i64::MAX] {
-                expiry.push(due(at, 1));
-            }
-            let mut taken = Vec::new();
-            expiry.take_due(i64::MAX, &mut taken);
-            assert_eq!(taken.iter().map(|d| d.at).collect::<Vec<_>>(), [i64::MIN, 0, i64::MAX, i64::MAX]);
+        let mut expiry = Expiry::new(1_000);
+        for at in [i64::MAX, i64::MIN, 0] {
+            expiry.push(due(at, 1));
         }
+        let mut taken = Vec::new();
+        expiry.take_due(i64::MAX, &mut taken);
+        assert_eq!(taken.iter().map(|d| d.at).collect::<Vec<_>>(), [i64::MIN, 0, i64::MAX]);
     }
 }

@@ -13,7 +13,7 @@ mod timeline;
 
 pub use bits::Bits;
 pub use expiry::{Due, Expiry};
-pub use rows::{Hushed, KeyedRows, Lists, Met, Spill};
+pub use rows::{Hushed, KeyedRows, Lists, Met, Runs, Spill};
 pub use slab::{Held, Slab};
 pub use table::{Place, Table, prefetch};
 pub use timeline::{Side, Timeline};
@@ -29,7 +29,7 @@ impl RowId {
     pub const MISSING: RowId = RowId(u32::MAX);
 
     /// How many rows one slab can number.
-    pub const LIMIT: usize = (1 << 31) - 1;
+    pub const LIMIT: usize = (1 << 30) - 1;
 
     /// The id of this number.
     pub const fn new(index: u32) -> RowId {

@@ -5,9 +5,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::table::{Place, Table};
+use super::table::{Place, Table, prefetch};
 use super::{Bits, RowId};
 use crate::key::Key;
+
+/// A list of rows, as two runs.
+pub type Runs<'a> = (&'a [RowId], &'a [RowId]);
 
 /// The rows of N inputs by key.
 pub type KeyedRows<K, const N: usize> = Table<K, Lists<N>, Spill>;
@@ -22,14 +25,21 @@ pub struct Lists<const N: usize> {
     hushed: u16,
 }
 
-/// The lists of a shard that hold more than one row.
+/// The lists of a shard that hold more than one row: up to four in a block, more in a queue of their own.
 #[derive(Debug, Default)]
 pub struct Spill {
-    lists: Vec<VecDeque<RowId>>,
-    free: Vec<u32>,
+    blocks: Vec<Block>,
+    free_blocks: Vec<u32>,
+    queues: Vec<VecDeque<RowId>>,
+    free_queues: Vec<u32>,
 }
 
+// Filled from the front; the rest is missing.
+type Block = [RowId; 4];
+
+// What a reference to a spilled list looks like: no row has a number with these bits.
 const SPILLED: u32 = 1 << 31;
+const QUEUE: u32 = 1 << 30;
 
 impl<const N: usize> Default for Lists<N> {
     fn default() -> Self {
@@ -69,6 +79,17 @@ impl<const N: usize> Lists<N> {
         &self.first
     }
 
+    /// Asks the processor for the spilled lists, which will be walked soon.
+    #[inline]
+    pub fn prefetch(&self, spill: &Spill) {
+        let mut many = self.many;
+        while many != 0 {
+            let input = many.trailing_zeros() as usize;
+            spill.prefetch(self.first[input]);
+            many &= many - 1;
+        }
+    }
+
     /// Appends a row to the list of an input; returns whether it is the first there.
     #[inline]
     pub fn push(&mut self, input: usize, id: RowId, spill: &mut Spill) -> bool {
@@ -78,14 +99,12 @@ impl<const N: usize> Lists<N> {
             self.present |= bit;
             return true;
         }
-        if self.many & bit == 0 {
-            let index = spill.take_list();
-            spill.lists[index as usize].extend([self.first[input], id]);
-            self.first[input] = RowId::new(SPILLED | index);
+        self.first[input] = if self.many & bit == 0 {
             self.many |= bit;
+            spill.begin(self.first[input], id)
         } else {
-            spill.list_mut(self.first[input]).push_back(id);
-        }
+            spill.append(self.first[input], id)
+        };
         false
     }
 
@@ -100,14 +119,13 @@ impl<const N: usize> Lists<N> {
             }
             return found;
         }
-        let reference = self.first[input];
-        let list = spill.list_mut(reference);
-        let Some(position) = list.iter().position(|&other| other == id) else { return false };
-        list.remove(position);
-        if list.len() == 1 {
-            self.first[input] = list[0];
-            self.many &= !bit;
-            spill.give_list(reference);
+        match spill.remove(self.first[input], id) {
+            Removed::NotThere => return false,
+            Removed::Left => {}
+            Removed::LeftOne(last) => {
+                self.first[input] = last;
+                self.many &= !bit;
+            }
         }
         true
     }
@@ -120,44 +138,125 @@ impl<const N: usize> Lists<N> {
 
     /// The rows of an input in the order in which they came, as two runs.
     #[inline]
-    pub fn list<'a>(&'a self, input: usize, spill: &'a Spill) -> (&'a [RowId], &'a [RowId]) {
+    pub fn list<'a>(&'a self, input: usize, spill: &'a Spill) -> Runs<'a> {
         let bit = 1 << input;
         if self.present & bit == 0 {
             (&[], &[])
         } else if self.many & bit == 0 {
             (std::slice::from_ref(&self.first[input]), &[])
         } else {
-            spill.list(self.first[input]).as_slices()
+            spill.list(self.first[input])
         }
     }
 }
 
+// What is left of a list.
+enum Removed {
+    NotThere,
+    Left,
+    LeftOne(RowId),
+}
+
+fn number(reference: RowId) -> usize {
+    reference.index() & !((SPILLED | QUEUE) as usize)
+}
+
+fn is_queue(reference: RowId) -> bool {
+    reference.index() & QUEUE as usize != 0
+}
+
 impl Spill {
-    fn take_list(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            self.lists.push(VecDeque::new());
-            (self.lists.len() - 1) as u32
-        })
+    fn begin(&mut self, first: RowId, second: RowId) -> RowId {
+        let block = [first, second, RowId::MISSING, RowId::MISSING];
+        let index = match self.free_blocks.pop() {
+            Some(index) => {
+                self.blocks[index as usize] = block;
+                index
+            }
+            None => {
+                self.blocks.push(block);
+                (self.blocks.len() - 1) as u32
+            }
+        };
+        RowId::new(SPILLED | index)
     }
 
-    fn give_list(&mut self, reference: RowId) {
-        let index = (reference.index() as u32) & !SPILLED;
-        self.lists[index as usize] = VecDeque::new();
-        self.free.push(index);
+    // Returns the reference to the list, which moves when a block is full.
+    fn append(&mut self, reference: RowId, id: RowId) -> RowId {
+        if is_queue(reference) {
+            self.queues[number(reference)].push_back(id);
+            return reference;
+        }
+        let block = &mut self.blocks[number(reference)];
+        if let Some(room) = block.iter_mut().find(|row| row.is_missing()) {
+            *room = id;
+            return reference;
+        }
+        let queue: VecDeque<RowId> = block.iter().copied().chain([id]).collect();
+        self.free_blocks.push(number(reference) as u32);
+        let index = match self.free_queues.pop() {
+            Some(index) => {
+                self.queues[index as usize] = queue;
+                index
+            }
+            None => {
+                self.queues.push(queue);
+                (self.queues.len() - 1) as u32
+            }
+        };
+        RowId::new(SPILLED | QUEUE | index)
     }
 
-    fn list(&self, reference: RowId) -> &VecDeque<RowId> {
-        &self.lists[(reference.index() as u32 & !SPILLED) as usize]
+    fn remove(&mut self, reference: RowId, id: RowId) -> Removed {
+        let index = number(reference);
+        if is_queue(reference) {
+            let queue = &mut self.queues[index];
+            let Some(position) = queue.iter().position(|&other| other == id) else { return Removed::NotThere };
+            queue.remove(position);
+            if queue.len() > 1 {
+                return Removed::Left;
+            }
+            let last = queue.pop_front().unwrap_or(RowId::MISSING);
+            *queue = VecDeque::new();
+            self.free_queues.push(index as u32);
+            return Removed::LeftOne(last);
+        }
+        let block = &mut self.blocks[index];
+        let Some(position) = block.iter().position(|&other| other == id) else { return Removed::NotThere };
+        block.copy_within(position + 1.., position);
+        block[3] = RowId::MISSING;
+        if !block[1].is_missing() {
+            return Removed::Left;
+        }
+        let last = block[0];
+        self.free_blocks.push(index as u32);
+        Removed::LeftOne(last)
     }
 
-    fn list_mut(&mut self, reference: RowId) -> &mut VecDeque<RowId> {
-        &mut self.lists[(reference.index() as u32 & !SPILLED) as usize]
+    #[inline]
+    fn list(&self, reference: RowId) -> Runs<'_> {
+        if is_queue(reference) {
+            return self.queues[number(reference)].as_slices();
+        }
+        let block = &self.blocks[number(reference)];
+        let rows = block.iter().position(|row| row.is_missing()).unwrap_or(block.len());
+        (&block[..rows], &[])
+    }
+
+    #[inline]
+    fn prefetch(&self, reference: RowId) {
+        match is_queue(reference) {
+            true => self.queues.get(number(reference)).into_iter().for_each(prefetch),
+            false => self.blocks.get(number(reference)).into_iter().for_each(prefetch),
+        }
     }
 
     /// Bytes taken.
     pub fn bytes(&self) -> u64 {
-        let ids: usize = self.lists.iter().map(|list| list.capacity() * size_of::<RowId>()).sum();
-        (ids + self.lists.capacity() * size_of::<VecDeque<RowId>>() + self.free.capacity() * 4) as u64
+        let ids: usize = self.queues.iter().map(|list| list.capacity() * size_of::<RowId>()).sum();
+        let queues = self.queues.capacity() * size_of::<VecDeque<RowId>>();
+        let free = (self.free_blocks.capacity() + self.free_queues.capacity()) * size_of::<u32>();
+        (ids + queues + self.blocks.capacity() * size_of::<Block>() + free) as u64
     }
 }
 
@@ -268,6 +367,25 @@ mod tests {
         assert_eq!((rows(&lists, 1, &spill), lists.many()), (vec![7], 0));
         assert!(lists.remove(1, RowId::new(7), &mut spill));
         assert_eq!(lists, Lists::default());
+    }
+
+    #[test]
+    fn a_list_of_any_length_answers_as_a_queue_does() {
+        let (mut lists, mut spill) = (Lists::<1>::default(), Spill::default());
+        let mut model = VecDeque::new();
+        let mut seed = 7u64;
+        for n in 0..2_000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let at = (seed >> 33) as usize;
+            // Grows to about a dozen, and shrinks again.
+            if model.is_empty() || at % 12 >= model.len() {
+                model.push_back(n);
+                lists.push(0, RowId::new(n as u32), &mut spill);
+            } else if let Some(gone) = model.remove(at % model.len()) {
+                assert!(lists.remove(0, RowId::new(gone as u32), &mut spill));
+            }
+            assert_eq!(rows(&lists, 0, &spill), Vec::from(model.clone()));
+        }
     }
 
     #[test]

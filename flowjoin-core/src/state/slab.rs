@@ -41,6 +41,9 @@ impl<T> Slab<T> {
     pub fn insert(&mut self, row: T, time: EventTime) -> Result<RowId, OpError> {
         self.live += 1;
         if let Some(id) = self.free.pop() {
+            if let Some(&next) = self.free.len().checked_sub(AHEAD).and_then(|at| self.free.get(at)) {
+                self.prefetch(next);
+            }
             self.chunks[id.index() / CHUNK][id.index() % CHUNK] = Some(Held { row, time });
             return Ok(id);
         }
@@ -84,6 +87,18 @@ impl<T> Slab<T> {
         Some(held)
     }
 
+    /// Drops a row that is held; its id may be given to another row. A row that owns nothing is left where it is until
+    /// then, since the visit would cost more than the memory is worth.
+    #[inline]
+    pub fn discard(&mut self, id: RowId) {
+        if std::mem::needs_drop::<T>() {
+            self.remove(id);
+        } else {
+            self.live -= 1;
+            self.free.push(id);
+        }
+    }
+
     /// Takes a row out and keeps its id from being given away until [`release`](Self::release).
     pub fn vacate(&mut self, id: RowId) -> Option<Held<T>> {
         let held = self.chunks.get_mut(id.index() / CHUNK)?.get_mut(id.index() % CHUNK)?.take()?;
@@ -93,7 +108,6 @@ impl<T> Slab<T> {
 
     /// Gives back the id of a vacated row.
     pub fn release(&mut self, id: RowId) {
-        debug_assert!(self.get(id).is_none(), "only a vacated id is given back");
         self.free.push(id);
     }
 
@@ -108,9 +122,13 @@ impl<T> Slab<T> {
     }
 
     /// The ids of the rows held, ascending.
-    pub fn ids(&self) -> impl Iterator<Item = RowId> {
+    pub fn ids(&self) -> Vec<RowId> {
+        let mut free = self.free.clone();
+        free.sort_unstable();
+        let mut free = free.into_iter().peekable();
         let all = self.chunks.iter().flatten().enumerate();
-        all.filter(|(_, held)| held.is_some()).map(|(index, _)| RowId::new(index as u32))
+        let all = all.map(|(index, held)| (RowId::new(index as u32), held));
+        all.filter(|(id, held)| free.next_if_eq(id).is_none() && held.is_some()).map(|(id, _)| id).collect()
     }
 
     /// Bytes taken for rows and ids, without what rows own elsewhere.
@@ -121,6 +139,9 @@ impl<T> Slab<T> {
 }
 
 const CHUNK: usize = 4_096;
+
+/// Free places asked for ahead of use.
+const AHEAD: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -134,7 +155,7 @@ mod tests {
         assert_eq!(slab.remove(ids[5]).unwrap().row, 5);
         assert!(slab.get(ids[5]).is_none() && slab.remove(ids[5]).is_none());
         assert_eq!(slab.insert(77, EventTime::MIN).unwrap(), ids[5]);
-        assert_eq!((slab.len(), slab.ids().count()), (10_000, 10_000));
+        assert_eq!((slab.len(), slab.ids().len()), (10_000, 10_000));
     }
 
     #[test]

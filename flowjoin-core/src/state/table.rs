@@ -51,8 +51,27 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         let shard = &self.shards[KeyGroup::of(hash).index()];
-        if let Some(slot) = shard.slots.get(home(tag_of(hash), shard.slots.len())) {
+        let home = home(tag_of(hash), shard.slots.len());
+        if let Some(slot) = shard.slots.get(home) {
             prefetch(slot);
+        }
+        // A slot may reach into the next cache line.
+        if size_of::<Option<Slot<K, E>>>() > 32
+            && let Some(next) = shard.slots.get(home + 1)
+        {
+            prefetch(next);
+        }
+    }
+
+    /// Looks at the entry that probably is that of this hash: the one in its first slot. For prefetching what it names.
+    #[inline]
+    pub fn peek(&self, hash: u64, look: impl FnOnce(&E, &S)) {
+        let shard = &self.shards[KeyGroup::of(hash).index()];
+        let tag = tag_of(hash);
+        if let Some(Some(slot)) = shard.slots.get(home(tag, shard.slots.len()))
+            && slot.tag == tag
+        {
+            look(&slot.entry, &shard.spill);
         }
     }
 
