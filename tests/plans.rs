@@ -1,6 +1,6 @@
 //! What a flow says of itself before it runs: explain as text, JSON and Mermaid, its warnings, and all its mistakes at once.
 
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 use flowjoin::connectors::{FromStream, Memory, MemorySink};
 use flowjoin::prelude::*;
 use flowjoin::{Append, Clock};
@@ -208,77 +208,7 @@ fn a_plan_as_json() {
         assert!(place.as_str().unwrap().starts_with("tests/plans.rs:"), "{place}");
     }
     let join = json["steps"].as_array().unwrap().iter().find(|step| step["kind"] == "interval join");
-    expect![[r#"
-        {
-          "id": 4,
-          "name": "paid-in-time",
-          "kind": "interval join",
-          "on": "order_id",
-          "detail": "right − left in [-5s, 30s]",
-          "inputs": [
-            {
-              "from": 1,
-              "name": "orders",
-              "optional": false,
-              "mode": "append-only",
-              "edge": "exchange by key"
-            },
-            {
-              "from": 3,
-              "name": "payments",
-              "optional": false,
-              "mode": "append-only",
-              "edge": "exchange by key"
-            }
-          ],
-          "outputs": [
-            {
-              "port": "main",
-              "mode": "append-only",
-              "to": [
-                5
-              ]
-            },
-            {
-              "port": "unmatched orders",
-              "mode": "append-only",
-              "to": [
-                6
-              ]
-            },
-            {
-              "port": "unmatched payments",
-              "mode": "append-only",
-              "to": []
-            },
-            {
-              "port": "late orders",
-              "mode": "append-only",
-              "to": [
-                7
-              ]
-            },
-            {
-              "port": "late payments",
-              "mode": "append-only",
-              "to": []
-            }
-          ],
-          "state": [
-            {
-              "input": "orders",
-              "shape": "rows by key and time",
-              "keeps": "until the watermark passes its time + 30s"
-            },
-            {
-              "input": "payments",
-              "shape": "rows by key and time",
-              "keeps": "until the watermark passes its time + 5s"
-            }
-          ],
-          "declared_at": null
-        }"#]]
-    .assert_eq(&serde_json::to_string_pretty(join.unwrap()).unwrap());
+    expect_file!["plans/interval_join.json"].assert_eq(&serde_json::to_string_pretty(join.unwrap()).unwrap());
     json["steps"] = serde_json::Value::Null;
     expect![[r#"{"flow":"test","steps":null,"exchanges":2,"stages":3,"warnings":[]}"#]].assert_eq(&json.to_string());
 }

@@ -125,6 +125,32 @@ fn an_error_of_a_source_or_sink_stops_the_flow_and_names_it() {
 }
 
 #[test]
+fn a_panic_in_a_source_or_sink_stops_the_flow_and_names_it() {
+    for tasks in [1, 2] {
+        let error = failure(tasks, |flow| {
+            let rows = Generate::new("my-rows", |i| if i < 7 { left(i) } else { panic!("no row {i}") });
+            let pairs = flow.stream(rows).keyed().join(flow.stream(Generate::new("rights", right)).keyed());
+            pairs.ttl(hours(1)).into_tuples().sink_to(MemorySink::new("out"));
+        });
+        assert_eq!(error.to_string(), "`my-rows`: reading panicked: no row 7");
+    }
+}
+
+// Which of several tasks sees the failure first is chance; the one that failed is named whatever it is.
+#[test]
+fn the_task_that_failed_is_named_and_not_its_neighbours() {
+    for _ in 0..50 {
+        let error = failure(4, |flow| {
+            let (lefts, rights) = generated(flow, 4);
+            let lefts = lefts.join(rights).ttl(hours(1)).named("join").select(|a, _| a.id);
+            let again = lefts.key_by(|id| if *id < 600 { *id } else { panic!("600 is too many") });
+            again.clone().join(again).ttl(hours(1)).named("twice").into_tuples().sink_to(MemorySink::new("out"));
+        });
+        is_panic(error, "key_by", "600 is too many");
+    }
+}
+
+#[test]
 fn a_plan_that_is_refused_and_a_setting_that_cannot_be_are_told_before_anything_runs() {
     let error = failure(1, |flow| drop(flow.stream(Generate::new("lefts", left))));
     assert!(matches!(&error, Error::Plan(errors) if errors.0.len() == 1), "{error}");
