@@ -192,7 +192,7 @@ fn the_watermark_of_the_result_waits_for_rows_that_may_still_come_out_padded() {
         left,
         "a 1 x @100, 2 y @103
          b 1 r @100
-         wm 105
+         wm 111
          reached out
          wm 113
          reached out
@@ -202,7 +202,7 @@ fn the_watermark_of_the_result_waits_for_rows_that_may_still_come_out_padded() {
             a 1 x @100, 2 y @103
             b 1 r @100
               out +I x r @100
-            wm 105
+            wm 111
             reached out
               out 103
             wm 113
