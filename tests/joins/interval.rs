@@ -37,6 +37,8 @@ fn both_ends_belong_to_the_interval() {
          b 1 r94 @94, 1 r95 @95, 1 r110 @110, 1 r111 @111
          b 2 other @100
          a 1 y @105
+         b 3 s99 @99, 3 s100 @100, 3 s115 @115, 3 s116 @116
+         a 3 z @105
          account j",
         expect![[r#"
             a 1 x @100
@@ -47,9 +49,13 @@ fn both_ends_belong_to_the_interval() {
             a 1 y @105
               out +I y r110 @110
               out +I y r111 @111
+            b 3 s99 @99, 3 s100 @100, 3 s115 @115, 3 s116 @116
+            a 3 z @105
+              out +I z s100 @105
+              out +I z s115 @115
             account j
-              a: rows 2, matched 2
-              b: rows 5, matched 3, open 2"#]],
+              a: rows 3, matched 3
+              b: rows 9, matched 5, open 4"#]],
     );
 }
 
@@ -63,12 +69,18 @@ fn excluded_ends_do_not() {
     check(
         flow,
         "a 1 x @100
-         b 1 r95 @95, 1 r96 @96, 1 r109 @109, 1 r110 @110",
+         b 1 r95 @95, 1 r96 @96, 1 r109 @109, 1 r110 @110
+         b 2 s100 @100, 2 s101 @101, 2 s114 @114, 2 s115 @115
+         a 2 y @105",
         expect![[r#"
             a 1 x @100
             b 1 r95 @95, 1 r96 @96, 1 r109 @109, 1 r110 @110
               out +I x r96 @100
-              out +I x r109 @109"#]],
+              out +I x r109 @109
+            b 2 s100 @100, 2 s101 @101, 2 s114 @114, 2 s115 @115
+            a 2 y @105
+              out +I y s101 @105
+              out +I y s114 @114"#]],
     );
 }
 

@@ -179,6 +179,7 @@ impl<A, B> IntervalJoin<A, B> {
     }
 
     /// The rows of each side that came behind the watermark; to be taken before the join is ended.
+    #[allow(clippy::type_complexity)]
     pub fn late(&self) -> (Stream<Late<A::Row>>, Stream<Late<B::Row>>)
     where
         A: JoinInput,
