@@ -20,7 +20,7 @@ use crate::op::multi_join::MultiJoin as MultiJoinOp;
 use crate::op::{Outbox, Port};
 use crate::plan::Op;
 use crate::record::Data;
-use crate::state::{RowId, Slab, StateShape};
+use crate::state::{Held, RowId, Slab, StateShape};
 use crate::time::{EventTime, Watermark};
 
 /// Rows asked for ahead of use.
@@ -71,11 +71,18 @@ macro_rules! arity {
                     return;
                 }
                 let mut batch = Batch::with_capacity(combos.len());
+                for combo in combos.iter().take(AHEAD) {
+                    $(self.slabs.$i.prefetch(combo.ids[$i]);)+
+                }
+                // Neighbours share most of their rows, which need to be found once.
+                let mut found = [RowId::MISSING; $n];
+                $(let mut $row: Option<&Held<$I::Row>> = None;)+
                 for (index, combo) in combos.iter().enumerate() {
-                    if let Some(next) = combos.get(index + AHEAD) {
-                        $(self.slabs.$i.prefetch(next.ids[$i]);)+
+                    if let Some([before, next]) = combos.get(index + AHEAD - 1..=index + AHEAD) {
+                        $(if next.ids[$i] != before.ids[$i] { self.slabs.$i.prefetch(next.ids[$i]); })+
                     }
-                    $(let $row = self.slabs.$i.get(combo.ids[$i]);)+
+                    $(if combo.ids[$i] != found[$i] { $row = self.slabs.$i.get(combo.ids[$i]); })+
+                    found = combo.ids;
                     let time = combo.cause $(.max($row.map_or(EventTime::MIN, |held| held.time)))+;
                     let made = (self.select)($($I::view($row.map(|held| &held.row))),+);
                     batch.push(made, time, combo.kind);
