@@ -160,11 +160,14 @@ macro_rules! arity {
             }
         }
 
-        impl<$A: JoinInput $(, $T: JoinsOn<$A::Key>)+> MultiJoin<($A, $($T),+)> {
+        // The bounds stand on the methods, so that an input of another key is told why.
+        impl<$A, $($T),+> MultiJoin<($A, $($T),+)> {
             /// Makes a row of each result: the function gets a reference to the row of each input, `Option<&Row>` for
             /// an optional one.
             pub fn select<O, F, M>(self, select: F) -> Stream<O, M>
             where
+                $A: JoinInput,
+                $($T: JoinsOn<$A::Key>,)+
                 O: Data,
                 F: for<'a> Fn($A::Ref<'a> $(, $T::Ref<'a>)+) -> O + Send + Sync + 'static,
                 M: Mode,
@@ -188,6 +191,8 @@ macro_rules! arity {
             pub fn select_with_unmatched<O, F, M>(self, select: F)
                 -> (Stream<O, M>, (Stream<Unmatched<$A::Row>>, $(Stream<Unmatched<$T::Row>>),+))
             where
+                $A: JoinInput,
+                $($T: JoinsOn<$A::Key>,)+
                 O: Data,
                 F: for<'a> Fn($A::Ref<'a> $(, $T::Ref<'a>)+) -> O + Send + Sync + 'static,
                 M: Mode,
@@ -198,13 +203,19 @@ macro_rules! arity {
             }
 
             /// The rows of each input that came behind the watermark; to be taken before the join is ended.
-            pub fn late(&self) -> ($(Stream<Late<$I::Row>>,)+) {
+            pub fn late(&self) -> ($(Stream<Late<$I::Row>>,)+)
+            where
+                $A: JoinInput,
+                $($T: JoinsOn<$A::Key>,)+
+            {
                 ($(self.placed().late::<$I::Row>($i),)+)
             }
 
             /// Makes a tuple of copies of each result: for a quick start.
             pub fn into_tuples<M>(self) -> Stream<($A::Owned, $($T::Owned),+), M>
             where
+                $A: JoinInput,
+                $($T: JoinsOn<$A::Key>,)+
                 M: Mode,
                 ($A::Padding, $($T::Padding),+): MergedMode<Out = M>,
                 ($A::Owned, $($T::Owned),+): Data,
