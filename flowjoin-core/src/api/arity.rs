@@ -158,7 +158,7 @@ macro_rules! arity {
                 ($A::Padding, $($T::Padding),+): MergedMode<Out = M>,
             {
                 let ttls = self.ttls::<$n>();
-                let optional = [$A::OPTIONAL $(, $T::OPTIONAL)+];
+                let optional = self.optional::<$n>();
                 let select = Arc::new(select);
                 let placed = self.placed.expect("a join that says how long its rows are kept has its place");
                 let op = Op::MultiJoin { optional: optional.to_vec() };

@@ -117,6 +117,12 @@ impl<I> MultiJoin<I> {
         let inputs = &self.placed().draft.inputs;
         std::array::from_fn(|input| inputs[input].ttl.unwrap_or(self.ttl))
     }
+
+    /// Which inputs may be missing.
+    pub(super) fn optional<const N: usize>(&self) -> [bool; N] {
+        let inputs = &self.placed().draft.inputs;
+        std::array::from_fn(|input| inputs[input].optional)
+    }
 }
 
 /// The mode of the result of two inputs.
