@@ -24,10 +24,10 @@ use super::rules::{NoRules, Rules};
 use super::spec::{IntervalSpec, JoinSpec, Need, check_demands};
 
 /// What the engines of regular and multi joins can do beyond a plain join of append-only inputs.
-pub const JOIN_MEETS: &[Need] = &[Need::Retractions];
+pub const JOIN_MEETS: &[Need] = &[Need::Retractions, Need::Filters];
 
 /// What the engine of interval joins can do beyond a plain join of append-only inputs.
-pub const INTERVAL_MEETS: &[Need] = &[];
+pub const INTERVAL_MEETS: &[Need] = &[Need::Filters];
 
 /// An engine for a case, run as so many tasks.
 ///

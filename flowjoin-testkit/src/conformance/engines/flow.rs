@@ -1,7 +1,8 @@
 //! A join of the core in a flow under test, as an engine: what interval joins and keyed joins share.
 
+use flowjoin_core::api::Accepts;
 use flowjoin_core::{
-    Event, EventTime, Flow, ProcTime, Progress, RowKind, Span, Stream, TimeError, Watermark, Watermarks,
+    Event, EventTime, Flow, Mode, ProcTime, Progress, RowKind, Span, Stream, TimeError, Watermark, Watermarks,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use super::{Unbuilt, flink_number};
 use crate::conformance::cell::{Cell, CellRow, cells};
 use crate::conformance::engine::{EngineError, Observed, OutRow, Record, SideRow, Status};
-use crate::conformance::spec::{InputSpec, TimeOf};
+use crate::conformance::spec::{Condition, InputSpec, TimeOf};
 use crate::{Output, TestFlow, TestSink, TestSource};
 
 /// A row of a case as a row of a flow. Two are equal if their values are.
@@ -47,9 +48,17 @@ pub(super) fn arrivals<const BY_CLOCK: bool>(flow: &Flow, input: usize) -> Strea
     flow.stream(TestSource::new(source(input)))
 }
 
-/// The sink of the results.
-pub(super) fn results() -> TestSink {
-    TestSink::new(OUT)
+/// Sends the results that fulfil the conditions to their sink.
+pub(super) fn sink_results<M: Mode>(results: Stream<Joined, M>, conditions: &[Condition])
+where
+    flowjoin_core::io::TakesChanges: Accepts<M>,
+{
+    let conditions = conditions.to_vec();
+    let fulfils = move |joined: &Joined| {
+        let rows: Vec<Option<&[Cell]>> = joined.iter().map(Option::as_deref).collect();
+        conditions.iter().all(|condition| condition.holds(&rows) == Some(true))
+    };
+    results.filter(fulfils).sink_to(TestSink::new(OUT));
 }
 
 /// The sink of the late rows of an input.

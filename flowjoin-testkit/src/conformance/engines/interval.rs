@@ -2,7 +2,7 @@
 
 use flowjoin_core::Flow;
 
-use super::flow::{FlowEngine, JOIN, Joined, arrivals, late, results};
+use super::flow::{FlowEngine, JOIN, Joined, arrivals, late, sink_results};
 use super::{Engine, Unbuilt};
 use crate::conformance::spec::{IntervalSpec, TimeOf};
 
@@ -30,5 +30,6 @@ fn build<const BY_CLOCK: bool>(flow: &Flow, spec: &IntervalSpec) {
     late_left.sink_to(late(0));
     late_right.sink_to(late(1));
     let cells = |left: Option<&super::flow::CaseRow>| left.map(|row| row.cells.clone());
-    join.select(move |left, right| -> Joined { vec![cells(left), cells(right)] }).sink_to(results());
+    let joined = join.select(move |left, right| -> Joined { vec![cells(left), cells(right)] });
+    sink_results(joined, &spec.conditions);
 }

@@ -2,7 +2,7 @@
 
 use flowjoin_core::{Changelog, Flow, KeyedStream, MaybeOptional};
 
-use super::flow::{CaseRow, FlowEngine, JOIN, Joined, arrivals, late, results};
+use super::flow::{CaseRow, FlowEngine, JOIN, Joined, arrivals, late, sink_results};
 use super::{Engine, Unbuilt, frontier};
 use crate::conformance::spec::{JoinSpec, TimeOf};
 
@@ -33,7 +33,8 @@ macro_rules! join_of {
         let join = flowjoin_core::multi_join![$(input($flow, $spec, $index)),+].named(JOIN).keep_forever();
         let ($($row,)+) = join.late();
         $($row.sink_to(late($index));)+
-        join.select(|$($row),+| -> Joined { vec![$($row.map(|row| row.cells.clone())),+] }).sink_to(results());
+        let joined = join.select(|$($row),+| -> Joined { vec![$($row.map(|row| row.cells.clone())),+] });
+        sink_results(joined, &$spec.conditions);
     }};
 }
 
