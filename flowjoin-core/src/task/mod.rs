@@ -224,7 +224,9 @@ impl Task {
     }
 
     fn news_of_source(&mut self, position: usize, merged: Merged) {
-        let news = merged.watermark.map(Progress::At).into_iter().chain(merged.status);
+        let mut news: Vec<Progress> = merged.watermark.map(Progress::At).into_iter().chain(merged.status).collect();
+        // Nobody listens to the watermark of one that counts as idle.
+        news.sort_by_key(|progress| *progress != Progress::Active);
         for progress in news {
             self.nodes[position].done |= matches!(progress, Progress::End | Progress::Stopped);
             self.forward(position, progress);

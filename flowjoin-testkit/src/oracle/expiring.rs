@@ -52,6 +52,13 @@ pub enum Event<K> {
     /// The clock, or the watermark, has come to this instant: a row leaves if written + time-to-live is at or before
     /// it. A row that arrives too old for that lives until the clock is told again.
     Clock(i64),
+    /// The clock of one input, where they do not all live by the same one.
+    ClockOf {
+        /// The input.
+        input: usize,
+        /// The instant that its clock has come to.
+        now: i64,
+    },
 }
 
 /// A change of the result.
@@ -120,7 +127,8 @@ impl ExpiringJoin {
                 Event::Arrive { input, key, row, written } => play.arrive(*input, key, *row, *written),
                 Event::Write { input, row, written } => play.write(*input, *row, *written),
                 Event::Leave { input, row } => play.leave(*input, *row),
-                Event::Clock(now) => play.clock(*now),
+                Event::Clock(now) => play.clock(*now, None),
+                Event::ClockOf { input, now } => play.clock(*now, Some(*input)),
             }
         }
         play.told.standing.sort();
@@ -180,8 +188,10 @@ impl<K: PartialEq + Clone> Play<'_, K> {
         }
     }
 
-    fn clock(&mut self, now: i64) {
-        let is_due = |live: &Live<K>| live.due.is_some_and(|due| due <= now);
+    // On one input, or on all.
+    fn clock(&mut self, now: i64, of: Option<usize>) {
+        let is_due =
+            |live: &Live<K>| of.is_none_or(|input| live.input == input) && live.due.is_some_and(|due| due <= now);
         let (dead, live): (Vec<_>, Vec<_>) = std::mem::take(&mut self.live).into_iter().partition(is_due);
         self.live = live;
         for row in dead.iter().filter(|row| !row.met && row.key.is_some()) {
