@@ -209,13 +209,7 @@ impl TestFlow {
         self.take_page(source, partition, AnyPage::new(Page { rows, ..Page::default() }), newest)
     }
 
-    fn take_page(
-        &mut self,
-        source: NodeId,
-        partition: usize,
-        page: AnyPage,
-        newest: Option<EventTime>,
-    ) -> &mut Self {
+    fn take_page(&mut self, source: NodeId, partition: usize, page: AnyPage, newest: Option<EventTime>) -> &mut Self {
         self.newest = self.newest.max(newest.unwrap_or(EventTime::MIN));
         self.feed(source, partition, |slot| TaskInput::Page { source, slot, page })
     }

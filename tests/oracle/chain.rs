@@ -50,8 +50,12 @@ fn left_then_regular(flow: &Flow) {
         .sink_to(TestSink::new("out"));
 }
 
-fn check_interval(parallelism: usize, (lower, upper, optional): (i64, i64, [bool; 2]), third: &[Row], steps: &[Step])
-    -> Result<(), TestCaseError> {
+fn check_interval(
+    parallelism: usize,
+    (lower, upper, optional): (i64, i64, [bool; 2]),
+    third: &[Row],
+    steps: &[Step],
+) -> Result<(), TestCaseError> {
     let mut t = TestFlow::parallel(parallelism, |flow| interval_then_regular(flow, lower, upper, optional));
     // All rows of `c` are there, so the watermark of the second join is that of the results of the first.
     for row in third {
@@ -77,16 +81,17 @@ fn check_interval(parallelism: usize, (lower, upper, optional): (i64, i64, [bool
         }
     }
     t.end_all();
-    let keyed = |rows: &[Row]| -> Vec<_> {
-        rows.iter().map(|row| (row.key, EventTime::from_millis(row.stamp))).collect()
-    };
+    let keyed =
+        |rows: &[Row]| -> Vec<_> { rows.iter().map(|row| (row.key, EventTime::from_millis(row.stamp))).collect() };
     let interval = Interval { lower: millis(lower), upper: millis(upper), optional };
     let pairs = interval.join(&keyed(&rows[0]), &keyed(&rows[1])).pairs.into_iter();
     let pairs: Vec<Pair> = pairs
         .map(|(left, right)| (left.map(|place| rows[0][place].clone()), right.map(|place| rows[1][place].clone())))
         .collect();
     let meets = |pair: &Pair, row: &Row| row.key.is_some() && key_of(pair) == row.key;
-    let expected = pairs.iter().flat_map(|pair| third.iter().filter(|row| meets(pair, row)).map(|row| (pair.clone(), row.clone())));
+    let expected = pairs
+        .iter()
+        .flat_map(|pair| third.iter().filter(|row| meets(pair, row)).map(|row| (pair.clone(), row.clone())));
     let came = taken::<Triple>(&mut t, "out").into_iter().map(|(_, triple, _)| triple);
     prop_assert_eq!(sorted(came), sorted(expected));
     let account = t.figures("second").accounts[0];
@@ -110,7 +115,8 @@ fn check_left(parallelism: usize, steps: &[Step]) -> Result<(), TestCaseError> {
         let wide: Vec<Joined> = table(&rows[..2], &[false, true]);
         let mut expected = Vec::new();
         for third in &rows[2] {
-            let meets = |pair: &&Joined| third.key.is_some() && pair[0].as_ref().is_some_and(|row| row.key == third.key);
+            let meets =
+                |pair: &&Joined| third.key.is_some() && pair[0].as_ref().is_some_and(|row| row.key == third.key);
             let pairs: Vec<&Joined> = wide.iter().filter(meets).collect();
             if pairs.is_empty() {
                 expected.push((None, third.clone()));

@@ -40,10 +40,21 @@ pub fn facts(flow: &Flow, name: &str) -> Stream<Fact> {
 
 #[derive(Clone, Debug)]
 pub enum Step {
-    Row { input: usize, key: Option<u8>, value: u8, time: i64 },
+    Row {
+        input: usize,
+        key: Option<u8>,
+        value: u8,
+        time: i64,
+    },
     /// Takes back a row that is held, by its place among them; or one that is not, if the place is beyond them.
-    Retract { input: usize, place: usize },
-    Watermark { input: usize, at: i64 },
+    Retract {
+        input: usize,
+        place: usize,
+    },
+    Watermark {
+        input: usize,
+        at: i64,
+    },
     Idle(usize),
     Active(usize),
     End(usize),

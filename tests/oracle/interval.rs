@@ -6,9 +6,7 @@ use flowjoin_testkit::{TestFlow, TestSink};
 use proptest::prelude::*;
 
 use super::config;
-use super::history::{
-    Frontier, NAMES, Row, Step, at, check_accounts, fact, facts, say, sorted, taken, timed,
-};
+use super::history::{Frontier, NAMES, Row, Step, at, check_accounts, fact, facts, say, sorted, taken, timed};
 
 type Pair = (Option<Row>, Option<Row>);
 
@@ -181,8 +179,8 @@ fn check(parallelism: usize, spec: &Spec, origin: i64, steps: &[Step]) -> Result
     let mut t = TestFlow::parallel(parallelism, |flow| spec.build(flow));
     let mut model = Model::new(spec);
     let mut came = Came::default();
-    let is_small = |span: Span| span.as_millis().abs() < 1_000;
-    let steady = origin.abs() < 1_000 && is_small(spec.lower) && is_small(spec.upper);
+    let is_small = |span: Span| span.as_millis().unsigned_abs() < 1_000;
+    let steady = origin.unsigned_abs() < 1_000 && is_small(spec.lower) && is_small(spec.upper);
     for step in steps {
         match *step {
             Step::Row { input, key, value, time } if !model.frontier.has_ended(input) => {

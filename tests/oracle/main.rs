@@ -15,5 +15,10 @@ use proptest::test_runner::{Config, FileFailurePersistence};
 fn config(cases: u32) -> Config {
     let asked = std::env::var("FLOWJOIN_CASES").ok().and_then(|text| text.parse().ok());
     let seeds = FileFailurePersistence::Direct("tests/seeds/oracle.txt");
-    Config { cases: asked.unwrap_or(cases), failure_persistence: Some(Box::new(seeds)), ..Config::default() }
+    Config {
+        cases: asked.unwrap_or(cases),
+        failure_persistence: Some(Box::new(seeds)),
+        max_shrink_iters: 2_000,
+        ..Config::default()
+    }
 }

@@ -100,7 +100,7 @@ impl Expiry {
         if let Some((bucket, mut rows)) = self.later.pop_first() {
             rows.sort_unstable_by(|a, b| b.cmp(a));
             self.front = rows;
-            self.front_end = (bucket + 1).saturating_mul(self.width);
+            self.front_end = bucket.saturating_add(1).saturating_mul(self.width);
         }
     }
 }

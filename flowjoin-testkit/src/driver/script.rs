@@ -138,7 +138,8 @@ impl TestFlow {
         let (source, partition) = self.place(place)?;
         let mut row = Map::new();
         for field in fields {
-            let (name, text) = field.split_once('=').ok_or_else(|| format!("`{field}` is not of the form field=value"))?;
+            let (name, text) =
+                field.split_once('=').ok_or_else(|| format!("`{field}` is not of the form field=value"))?;
             row.insert(name.to_string(), value(text));
         }
         let arrival = self.now.as_event_time();
@@ -322,7 +323,26 @@ mod tests {
             .assert_eq(&said("wm notes soon"));
         expect!["line 1, `notes text=\"a`: a quote or bracket is not closed"].assert_eq(&said("notes text=\"a"));
         t.play("clock 5s");
-        expect!["line 1, `clock 4s`: the clock is at 5s already"].assert_eq(&t.try_play("clock 4s").unwrap_err().to_string());
+        expect!["line 1, `clock 4s`: the clock is at 5s already"]
+            .assert_eq(&t.try_play("clock 4s").unwrap_err().to_string());
+    }
+
+    #[test]
+    fn an_end_beside_an_idle_source_is_not_the_end_of_time() {
+        for parallelism in [1, 4] {
+            let mut t = TestFlow::parallel(parallelism, notes);
+            let told = t.play("idle notes\nend rest\nactive notes\nnotes id=1 text=x tags=[] at=0\nend");
+            expect![[r"
+                idle notes
+                end rest
+                active notes
+                notes id=1 text=x tags=[] at=0
+                  out: +I x, 0, false
+                end
+            "]]
+            .assert_eq(&told);
+            assert!(t.take_progress("out").ends_with(&[Progress::At(Watermark::END), Progress::End]));
+        }
     }
 
     #[test]
