@@ -6,7 +6,7 @@ use flowjoin_testkit::{ChangelogChecker, TestFlow, TestSink};
 use proptest::prelude::*;
 
 use super::config;
-use super::history::{Frontier, NAMES, Row, Step, at, fact, facts, row, say, sorted, taken, timed};
+use super::history::{Frontier, NAMES, Row, Step, at, awake, fact, facts, row, say, sorted, taken};
 use super::keyed::{Joined, table};
 
 type Pair = (Option<Row>, Option<Row>);
@@ -74,10 +74,8 @@ fn check_interval(
                 t.send(NAMES[input], fact(RowKind::Insert, row, time));
             }
             Step::Watermark { input, at: time } => say(&mut t, &mut frontier, input, at(time)),
-            Step::Idle(input) => say(&mut t, &mut frontier, input, Progress::Idle),
-            Step::Active(input) => say(&mut t, &mut frontier, input, Progress::Active),
             Step::End(input) => say(&mut t, &mut frontier, input, Progress::End),
-            Step::Row { .. } | Step::Retract { .. } | Step::Clock(_) => {}
+            _ => {}
         }
     }
     t.end_all();
@@ -131,11 +129,13 @@ fn check_left(parallelism: usize, steps: &[Step]) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(config(200))]
 
+    // Of inputs that are awake: those downstream do not wait for a join whose inputs are all idle, and what it then
+    // still has to say may be late for them.
     #[test]
     fn no_result_of_an_interval_join_is_late_for_the_next(
         bounds in (-9..9i64, 0..15i64, any::<[bool; 2]>()).prop_map(|(lower, width, optional)| (lower, lower + width, optional)),
         third in prop::collection::vec((0..3u8, 0..2u8), 0..4),
-        steps in prop::collection::vec(timed(2, 0..40), 0..40),
+        steps in prop::collection::vec(awake(2, 0..40), 0..40),
     ) {
         let third: Vec<Row> = third.into_iter().map(|(key, value)| Row { key: Some(key), value, stamp: 0 }).collect();
         for parallelism in [1, 4] {

@@ -47,13 +47,15 @@ impl Spec {
         Interval { lower, upper, optional: self.optional }
     }
 
-    // The last watermark at which a row can still get a partner that is not late.
+    // The last watermark at which a row can still get a partner that is not late. Before the first watermark, which is
+    // at the beginning of time, no row has closed.
     fn closes(&self, input: usize, time: i64) -> i128 {
         let Interval { lower, upper, .. } = self.interval();
-        match input {
+        let closes = match input {
             0 => i128::from(time) + i128::from(upper.as_millis()),
             _ => i128::from(time) - i128::from(lower.as_millis()),
-        }
+        };
+        closes.max(i128::from(i64::MIN))
     }
 }
 
@@ -144,7 +146,9 @@ fn hear(t: &mut TestFlow, model: &mut Model<'_>, came: &mut Came) -> Result<(), 
         prop_assert_eq!(kind, RowKind::Insert);
         let newest = pair.0.iter().chain(&pair.1).map(|row| row.stamp).max();
         prop_assert_eq!(Some(time.as_millis()), newest);
-        prop_assert!(!model.sent.is_late(time), "{:?} came behind {}", pair, model.sent);
+        // Those downstream do not wait for a join whose inputs are all idle, so what it then has to say may be late.
+        let is_early = model.frontier.has_slept() || !model.sent.is_late(time);
+        prop_assert!(is_early, "{:?} came behind {}", pair, model.sent);
         came.pairs.push(pair);
     }
     for input in 0..2 {
@@ -236,7 +240,7 @@ fn disordered(rows: &[Step], jitter: &[i64]) -> Vec<Step> {
 const DISORDER: i64 = 10;
 
 proptest! {
-    #![proptest_config(config(500))]
+    #![proptest_config(config(300))]
 
     #[test]
     fn each_step_says_what_the_times_say(

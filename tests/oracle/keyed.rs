@@ -261,6 +261,9 @@ fn check_expiring(parallelism: usize, spec: &Spec, steps: &[Step]) -> Result<(),
     let mut standing = ChangelogChecker::new();
     let mut heard_steps = Vec::new();
     for step in steps {
+        if (0..spec.optional.len()).all(|input| model.frontier.has_ended(input)) {
+            break;
+        }
         let from = model.history.len();
         match *step {
             Step::Row { input, key, value, time } => {
@@ -361,7 +364,7 @@ fn steps_for<S: Strategy<Value = Step>>(
 }
 
 proptest! {
-    #![proptest_config(config(400))]
+    #![proptest_config(config(250))]
 
     #[test]
     fn what_stands_in_the_end_is_the_join_of_all_rows(
