@@ -21,7 +21,9 @@ pub mod time;
 pub mod watermark;
 
 pub use account::{Account, OpFigures, Reason};
-pub use api::{Append, Changelog, Flow, JoinInput, JoinsOn, KeyedStream, Late, Mode, Optional, Stream, Unmatched};
+pub use api::{
+    Append, Changelog, Flow, JoinInput, JoinsOn, KeyedStream, Late, MaybeOptional, Mode, Optional, Stream, Unmatched,
+};
 pub use batch::{AnyBatch, Batch, KeyedBatch, KeyedRow};
 pub use change::{Change, RowKind};
 pub use error::{IoError, OpError, PlanError, PlanErrors, RecordError, TimeError};

@@ -42,7 +42,8 @@ impl Watermarks {
         Watermarks { field: None, out_of_order: Span::ZERO, idle: None, max_future: None }
     }
 
-    /// Rows may be this much older than the newest one seen.
+    /// Rows may be this much older than the newest one seen. With `Span::MAX` there is no bound, and rows never move
+    /// the watermark: only a host that knows better does, or the end.
     pub const fn out_of_order(mut self, bound: Span) -> Watermarks {
         self.out_of_order = bound;
         self
@@ -155,6 +156,7 @@ impl Generator {
     pub fn advance(&mut self, now: ProcTime) -> Option<Watermark> {
         let frontier = match self.strategy.field {
             None => Watermark::at(now.as_event_time()),
+            Some(_) if self.strategy.out_of_order == Span::MAX => return None,
             Some(_) => Watermark::at(self.newest?.minus(self.strategy.out_of_order)),
         };
         if frontier <= self.sent {
@@ -202,6 +204,15 @@ mod tests {
         for (time, expected) in [(100, Some(90)), (95, None), (101, Some(91)), (-5, None)] {
             generator.on_row(at(time));
             assert_eq!(generator.advance(now), expected.map(|t| Watermark::at(at(t))), "{time}");
+        }
+    }
+
+    #[test]
+    fn without_a_bound_on_disorder_no_row_moves_the_watermark() {
+        let mut generator = Generator::new(Watermarks::of_field("t").out_of_order(Span::MAX), ProcTime::default());
+        for time in [EventTime::MIN, at(0), EventTime::MAX] {
+            generator.on_row(time);
+            assert_eq!(generator.advance(ProcTime::default()), None);
         }
     }
 

@@ -3,14 +3,19 @@
 //! The tasks are those that a runtime would run, with the same exchanges and the same operators; only the waiting is
 //! left out. Sources and sinks are not opened: rows are sent by the name of a source and read by the name of a sink.
 
+mod script;
+
+pub use script::ScriptError;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use flowjoin_core::io::Page;
+use flowjoin_core::io::erased::AnySource;
 use flowjoin_core::op::key_by::Batching;
 use flowjoin_core::op::source::AnyPage;
 use flowjoin_core::plan::{NodeId, Plan};
-use flowjoin_core::task::{Deployment, Effect, Inlet, Message, Task, TaskId, TaskInput};
+use flowjoin_core::task::{Deployment, Effect, Inlet, Message, Reading, Task, TaskId, TaskInput};
 use flowjoin_core::watermark::{Merge, Rejoin};
 use flowjoin_core::{
     Event, EventTime, Flow, OpFigures, PlanErrors, ProcTime, Progress, RecordError, RowKind, Span, Watermark, millis,
@@ -73,7 +78,8 @@ pub struct TestFlow {
     plan: Arc<Plan>,
     tasks: Vec<Task>,
     mail: VecDeque<(TaskId, Inlet, Message)>,
-    readers: BTreeMap<NodeId, TaskId>,
+    // Who reads each partition of each source, and as which of its own.
+    readers: BTreeMap<(NodeId, usize), (TaskId, usize)>,
     now: ProcTime,
     newest: EventTime,
     sinks: BTreeMap<NodeId, SinkLog>,
@@ -111,22 +117,49 @@ impl TestFlow {
     /// # Errors
     /// The errors of its plan, if it cannot run.
     pub fn try_parallel(parallelism: usize, build: impl FnOnce(&Flow)) -> Result<TestFlow, PlanErrors> {
+        TestFlow::try_partitioned(parallelism, &[], build)
+    }
+
+    /// The flow that the function builds, with so many tasks a stage, and so many partitions of the sources of these
+    /// names; other sources have one.
+    ///
+    /// # Panics
+    /// With the errors of its plan, if it cannot run.
+    pub fn partitioned(parallelism: usize, partitions: &[(&str, usize)], build: impl FnOnce(&Flow)) -> TestFlow {
+        match TestFlow::try_partitioned(parallelism, partitions, build) {
+            Ok(flow) => flow,
+            Err(errors) => panic!("{errors}"),
+        }
+    }
+
+    fn try_partitioned(
+        parallelism: usize,
+        partitions: &[(&str, usize)],
+        build: impl FnOnce(&Flow),
+    ) -> Result<TestFlow, PlanErrors> {
         let flow = Flow::new("test");
         build(&flow);
         let plan = Arc::new(flow.plan()?);
         // Rows leave an exchange when the driver flushes it, or when so many have come.
         let batching = Batching { rows_max: 1_024, linger: millis(0) };
         let now = ProcTime::from_millis(0);
-        let deployment = Deployment::new(plan.clone(), parallelism, batching, now, |_| Ok(1));
+        let count = |source: &dyn AnySource| {
+            let is_it = |(name, _): &&(&str, usize)| {
+                plan.source(name).is_some_and(|(_, named)| std::ptr::addr_eq(Arc::as_ptr(named), source))
+            };
+            Ok(partitions.iter().find(is_it).map_or(1, |&(_, count)| count))
+        };
+        let deployment = Deployment::new(plan.clone(), parallelism, batching, now, count);
         let Ok(Deployment { tasks, readings, .. }) = deployment else {
-            unreachable!("every source has one partition here")
+            unreachable!("the count of partitions is given here")
         };
         let mut sinks = BTreeMap::new();
         for node in plan.nodes().iter().filter(|node| plan.sink(&node.name).is_some_and(|(id, _)| id == node.id)) {
             let reached = Merge::new(parallelism, Rejoin::AtOnce);
             sinks.insert(node.id, SinkLog { rows: Vec::new(), reached, progress: Vec::new() });
         }
-        let readers = readings.iter().map(|reading| (reading.source, reading.task)).collect();
+        let reader = |reading: &Reading| ((reading.source, reading.partition), (reading.task, reading.slot));
+        let readers = readings.iter().map(reader).collect();
         let mut test = TestFlow {
             parallelism,
             plan,
@@ -158,23 +191,34 @@ impl TestFlow {
     /// # Panics
     /// If there is no such source, or its rows are of another type.
     pub fn send_all<T: Event>(&mut self, source: &str, rows: Vec<T>) -> &mut Self {
+        self.send_page(source, 0, rows)
+    }
+
+    /// Sends a row to one partition of a source, counted from 0.
+    ///
+    /// # Panics
+    /// If there is no such source or partition, or its rows are of another type.
+    pub fn send_to<T: Event>(&mut self, source: &str, partition: usize, row: T) -> &mut Self {
+        self.send_page(source, partition, vec![row])
+    }
+
+    fn send_page<T: Event>(&mut self, source: &str, partition: usize, rows: Vec<T>) -> &mut Self {
         let arrival = self.now.as_event_time();
-        for time in rows.iter().filter_map(|row| row.event_time(arrival).ok()) {
-            self.newest = self.newest.max(time);
-        }
-        let page = AnyPage::new(Page { rows, ..Page::default() });
-        let id = self.source(source);
-        self.feed(id, TaskInput::Page { source: id, slot: 0, page })
+        let newest = rows.iter().filter_map(|row| row.event_time(arrival).ok()).max();
+        let source = self.source(source);
+        self.take_page(source, partition, AnyPage::new(Page { rows, ..Page::default() }), newest)
+    }
+
+    fn take_page(&mut self, source: NodeId, partition: usize, page: AnyPage, newest: Option<EventTime>) -> &mut Self {
+        self.newest = self.newest.max(newest.unwrap_or(EventTime::MIN));
+        self.feed(source, partition, |slot| TaskInput::Page { source, slot, page })
     }
 
     /// Moves both clocks: processing time by this span, and event time to this span after the newest row.
     pub fn advance(&mut self, span: Span) -> &mut Self {
         if self.newest > EventTime::MIN {
             self.newest = self.newest.plus(span);
-            let sources: Vec<NodeId> = self.readers.keys().copied().collect();
-            for source in sources {
-                self.progress(source, Progress::At(Watermark::at(self.newest)));
-            }
+            self.progress_of_all(Progress::At(Watermark::at(self.newest)));
         }
         self.advance_processing(span)
     }
@@ -218,6 +262,15 @@ impl TestFlow {
         self.progress(id, progress)
     }
 
+    /// Says so of one partition of a source, counted from 0.
+    ///
+    /// # Panics
+    /// If there is no such source or partition.
+    pub fn say_of(&mut self, source: &str, partition: usize, progress: Progress) -> &mut Self {
+        let source = self.source(source);
+        self.feed(source, partition, |slot| TaskInput::Source { source, slot, progress })
+    }
+
     /// Ends a source.
     ///
     /// # Panics
@@ -228,10 +281,7 @@ impl TestFlow {
 
     /// Ends all sources.
     pub fn end_all(&mut self) -> &mut Self {
-        let sources: Vec<NodeId> = self.readers.keys().copied().collect();
-        for source in sources {
-            self.progress(source, Progress::End);
-        }
+        self.progress_of_all(Progress::End);
         self
     }
 
@@ -312,13 +362,27 @@ impl TestFlow {
         }
     }
 
+    // Of all partitions of a source.
     fn progress(&mut self, source: NodeId, progress: Progress) -> &mut Self {
-        self.feed(source, TaskInput::Source { source, slot: 0, progress })
+        let partitions = self.readers.keys().filter(|(of, _)| *of == source).count();
+        for partition in 0..partitions {
+            self.feed(source, partition, |slot| TaskInput::Source { source, slot, progress });
+        }
+        self
     }
 
-    fn feed(&mut self, source: NodeId, input: TaskInput) -> &mut Self {
-        let task = self.readers[&source].0;
-        self.run_task(task, |task, now| task.handle(input, now));
+    fn progress_of_all(&mut self, progress: Progress) {
+        let partitions: Vec<(NodeId, usize)> = self.readers.keys().copied().collect();
+        for (source, partition) in partitions {
+            self.feed(source, partition, |slot| TaskInput::Source { source, slot, progress });
+        }
+    }
+
+    fn feed(&mut self, source: NodeId, partition: usize, input: impl FnOnce(usize) -> TaskInput) -> &mut Self {
+        let Some(&(task, slot)) = self.readers.get(&(source, partition)) else {
+            panic!("`{}` has no partition {partition}", self.plan.node(source).name)
+        };
+        self.run_task(task.0, |task, now| task.handle(input(slot), now));
         self.settle();
         self
     }

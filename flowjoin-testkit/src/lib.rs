@@ -12,5 +12,5 @@ mod ends;
 pub mod oracle;
 
 pub use changelog::{ChangelogChecker, NotStanding};
-pub use driver::{Output, TestFlow};
+pub use driver::{Output, ScriptError, TestFlow};
 pub use ends::{TestSink, TestSource};

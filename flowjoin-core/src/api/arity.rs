@@ -111,10 +111,17 @@ macro_rules! arity {
                 }
             }
 
-            fn unmatched(&mut self, input: usize, ids: &[RowId], reason: Reason, out: &mut Outbox) {
+            fn unmatched(
+                &mut self,
+                input: usize,
+                ids: &[RowId],
+                reason: Reason,
+                not_before: EventTime,
+                out: &mut Outbox,
+            ) {
                 let port = unmatched_port(input);
                 match input {
-                    $($i => send_unmatched(&mut self.slabs.$i, ids, reason, port, out),)+
+                    $($i => send_unmatched(&mut self.slabs.$i, ids, (reason, not_before), port, out),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -174,7 +181,7 @@ macro_rules! arity {
                 ($A::Padding, $($T::Padding),+): MergedMode<Out = M>,
             {
                 let ttls = self.ttls::<$n>();
-                let optional = [$A::OPTIONAL $(, $T::OPTIONAL)+];
+                let optional = self.optional::<$n>();
                 let select = Arc::new(select);
                 let placed = self.placed.expect("a join that says how long its rows are kept has its place");
                 let op = Op::MultiJoin { optional: optional.to_vec() };

@@ -11,16 +11,25 @@ use crate::state::Ttl;
 #[derive(Clone)]
 pub struct Optional<I>(pub(super) I);
 
+/// An input of which only the running program knows whether it may be missing; made by `.optional_if(..)`.
+#[derive(Clone)]
+pub struct MaybeOptional<I> {
+    pub(super) input: I,
+    pub(super) optional: bool,
+}
+
 /// An input of a join, as the plan sees it.
 pub struct Input {
     pub(super) output: Output,
     pub(super) ttl: Option<Ttl>,
+    pub(super) optional: bool,
 }
 
 mod sealed {
     pub trait Sealed {}
     impl<K, T, M> Sealed for super::KeyedStream<K, T, M> {}
     impl<I> Sealed for super::Optional<I> {}
+    impl<I> Sealed for super::MaybeOptional<I> {}
 }
 
 /// What can be an input of a join: a keyed stream, optional or not.
@@ -42,8 +51,6 @@ pub trait JoinInput: sealed::Sealed + 'static {
     type Ref<'a>;
     /// What `into_tuples` gives: `Row`, or `Option<Row>`.
     type Owned: Data;
-    /// Whether it is optional.
-    const OPTIONAL: bool;
 
     /// What `select` gets for a row, or for none.
     fn view(row: Option<&Self::Row>) -> Self::Ref<'_>;
@@ -51,7 +58,7 @@ pub trait JoinInput: sealed::Sealed + 'static {
     /// A copy of what `select` gets.
     fn own(view: Self::Ref<'_>) -> Self::Owned;
 
-    /// The input as the plan sees it.
+    /// The input as the plan sees it, which includes whether it is optional.
     fn lower(self) -> Input;
 }
 
@@ -62,7 +69,6 @@ impl<K: Key, T: Data, M: Mode> JoinInput for KeyedStream<K, T, M> {
     type Padding = M;
     type Ref<'a> = &'a T;
     type Owned = T;
-    const OPTIONAL: bool = false;
 
     #[inline]
     fn view(row: Option<&T>) -> &T {
@@ -74,7 +80,7 @@ impl<K: Key, T: Data, M: Mode> JoinInput for KeyedStream<K, T, M> {
     }
 
     fn lower(self) -> Input {
-        Input { output: self.out, ttl: self.ttl }
+        Input { output: self.out, ttl: self.ttl, optional: false }
     }
 }
 
@@ -85,7 +91,6 @@ impl<K: Key, T: Data, M: Mode> JoinInput for Optional<KeyedStream<K, T, M>> {
     type Padding = Changelog;
     type Ref<'a> = Option<&'a T>;
     type Owned = Option<T>;
-    const OPTIONAL: bool = true;
 
     #[inline]
     fn view(row: Option<&T>) -> Option<&T> {
@@ -97,7 +102,29 @@ impl<K: Key, T: Data, M: Mode> JoinInput for Optional<KeyedStream<K, T, M>> {
     }
 
     fn lower(self) -> Input {
-        self.0.lower()
+        Input { optional: true, ..self.0.lower() }
+    }
+}
+
+impl<K: Key, T: Data, M: Mode> JoinInput for MaybeOptional<KeyedStream<K, T, M>> {
+    type Key = K;
+    type Row = T;
+    type Mode = M;
+    type Padding = Changelog;
+    type Ref<'a> = Option<&'a T>;
+    type Owned = Option<T>;
+
+    #[inline]
+    fn view(row: Option<&T>) -> Option<&T> {
+        row
+    }
+
+    fn own(view: Option<&T>) -> Option<T> {
+        view.cloned()
+    }
+
+    fn lower(self) -> Input {
+        Input { optional: self.optional, ..self.input.lower() }
     }
 }
 
@@ -111,3 +138,4 @@ pub trait JoinsOn<K: Key>: JoinInput<Key = K> {}
 
 impl<K: Key, T: Data, M: Mode> JoinsOn<K> for KeyedStream<K, T, M> {}
 impl<K: Key, T: Data, M: Mode> JoinsOn<K> for Optional<KeyedStream<K, T, M>> {}
+impl<K: Key, T: Data, M: Mode> JoinsOn<K> for MaybeOptional<KeyedStream<K, T, M>> {}

@@ -151,7 +151,7 @@ impl<A, B> IntervalJoin<A, B> {
         let Stage::Bounded { placed, bounds, late_rows, .. } = self.stage else {
             unreachable!("an interval join with bounds has its place")
         };
-        let optional = [A::OPTIONAL, B::OPTIONAL];
+        let optional = [placed.draft.inputs[0].optional, placed.draft.inputs[1].optional];
         let select = Arc::new(select);
         let Bounds { lower, upper } = bounds;
         let op = Op::IntervalJoin { lower, upper, optional, joins_late: late_rows == LateRows::Join };

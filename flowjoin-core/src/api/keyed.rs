@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::flow::{NewNode, Output};
-use super::input::{JoinsOn, Optional};
+use super::input::{JoinsOn, MaybeOptional, Optional};
 use super::interval::{IntervalJoin, interval_join};
 use super::mode::{Append, AppendOnly, Mode};
 use super::multi::{MultiJoin, multi_join};
@@ -56,6 +56,13 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
     /// LEFT is an optional right side, RIGHT an optional left side, FULL both.
     pub fn optional(self) -> Optional<Self> {
         Optional(self)
+    }
+
+    /// As [`optional`](Self::optional) if the flag is set, and else required; `select` gets an `Option` either way.
+    ///
+    /// For programs that are put together while they run; the result counts as a changelog in both cases.
+    pub fn optional_if(self, optional: bool) -> MaybeOptional<Self> {
+        MaybeOptional { input: self, optional }
     }
 
     /// In a join, rows of this input are kept so long, whatever the join says for the others.
@@ -116,5 +123,24 @@ impl<K: Key, T: Data, M: Mode> Optional<KeyedStream<K, T, M>> {
     /// As [`KeyedStream::keep_forever`].
     pub fn keep_forever(self) -> Self {
         Optional(self.0.keep_forever())
+    }
+}
+
+impl<K: Key, T: Data, M: Mode> MaybeOptional<KeyedStream<K, T, M>> {
+    /// As [`KeyedStream::join`].
+    #[track_caller]
+    pub fn join<R: JoinsOn<K>>(self, right: R) -> NeedsTtl<MultiJoin<(Self, R)>> {
+        multi_join(self).and(right)
+    }
+
+    /// As [`KeyedStream::interval_join`].
+    #[track_caller]
+    pub fn interval_join<R>(self, right: R) -> NeedsBounds<IntervalJoin<Self, R>>
+    where
+        M: AppendOnly,
+        R: JoinsOn<K>,
+        R::Mode: AppendOnly,
+    {
+        interval_join(self, right, Location::caller())
     }
 }

@@ -13,7 +13,7 @@ mod stream;
 mod unmatched;
 
 pub use flow::Flow;
-pub use input::{Input, JoinInput, JoinsOn, Optional};
+pub use input::{Input, JoinInput, JoinsOn, MaybeOptional, Optional};
 pub use interval::IntervalJoin;
 pub use keyed::KeyedStream;
 pub use mode::{Accepts, Append, AppendOnly, Changelog, MergeMode, Mode};

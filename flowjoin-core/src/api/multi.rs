@@ -58,6 +58,9 @@ impl<I> NeedsTtl<MultiJoin<I>> {
     ///
     /// A row has expired when its time + ttl is at or before now. It then leaves in silence: what it gave stands. If it
     /// was never in the result it comes out on the unmatched output.
+    ///
+    /// A row that comes again, equal and of the same time, counts as written again: the copies that are held stay as
+    /// long as the new one. They are looked for among the last 8 rows of the key on that input.
     #[track_caller]
     pub fn ttl(self, ttl: impl Into<Ttl>) -> MultiJoin<I> {
         let ttl = ttl.into();
@@ -116,6 +119,12 @@ impl<I> MultiJoin<I> {
     pub(super) fn ttls<const N: usize>(&self) -> [Ttl; N] {
         let inputs = &self.placed().draft.inputs;
         std::array::from_fn(|input| inputs[input].ttl.unwrap_or(self.ttl))
+    }
+
+    /// Which inputs may be missing.
+    pub(super) fn optional<const N: usize>(&self) -> [bool; N] {
+        let inputs = &self.placed().draft.inputs;
+        std::array::from_fn(|input| inputs[input].optional)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::op::{Operator, Outbox, Port};
 use crate::plan::{Build, BuildCx, ChangeMode, Node, NodeId, Op, PortInfo};
 use crate::record::Data;
 use crate::state::{Keeps, RowId, Slab, StateShape, StateSpec};
-use crate::time::Watermark;
+use crate::time::{EventTime, Watermark};
 
 /// Takes rows into a slab, and late ones to their side output.
 pub fn take_in<K: Key, T: Data>(
@@ -42,12 +42,18 @@ pub fn take_in<K: Key, T: Data>(
 }
 
 /// Moves rows out of a slab to their side output.
-pub fn send_unmatched<T: Data>(slab: &mut Slab<T>, ids: &[RowId], reason: Reason, port: Port, out: &mut Outbox) {
+pub fn send_unmatched<T: Data>(
+    slab: &mut Slab<T>,
+    ids: &[RowId],
+    (reason, not_before): (Reason, EventTime),
+    port: Port,
+    out: &mut Outbox,
+) {
     let mut batch = Batch::default();
     let wanted = out.wants(port);
     for held in ids.iter().filter_map(|&id| slab.remove(id)) {
         if wanted {
-            batch.push(Unmatched { row: held.row, reason }, held.time, RowKind::Insert);
+            batch.push(Unmatched { row: held.row, reason }, held.time.max(not_before), RowKind::Insert);
         }
     }
     out.send(port, AnyBatch::new(batch));

@@ -183,6 +183,38 @@ impl<T, M> Stream<T, M> {
     }
 }
 
+impl<T: Data> Stream<T, Append> {
+    /// Reads facts as changes: the function says of each what it does, and to which row. For feeds whose records are
+    /// inserts, updates and deletes of rows. A row is taken back by being equal to one that came.
+    ///
+    /// ```
+    /// # use flowjoin_core::{*, io::*};
+    /// # #[derive(Clone, serde::Serialize, serde::Deserialize)]
+    /// # struct Fact { deleted: bool, id: u64 }
+    /// # impl Event for Fact {
+    /// #     fn event_time(&self, arrival: EventTime) -> Result<EventTime, TimeError> { Ok(arrival) }
+    /// #     fn watermarks() -> Watermarks { Watermarks::ingestion() }
+    /// # }
+    /// # fn changes<S: StreamSource<Fact>>(flow: &Flow, source: S) -> Stream<u64, Changelog> {
+    /// flow.stream::<Fact>(source).as_changelog(|fact| match fact.deleted {
+    ///     true => (RowKind::Delete, fact.id),
+    ///     false => (RowKind::Insert, fact.id),
+    /// })
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn as_changelog<O, F>(self, change: F) -> Stream<O, Changelog>
+    where
+        O: Data,
+        F: Fn(T) -> (RowKind, O) + Send + Sync + 'static,
+    {
+        self.apply_changes("as_changelog", Location::caller(), move |_, row, out| {
+            let (kind, row) = change(row);
+            out(kind, row);
+        })
+    }
+}
+
 impl<T: Data> Stream<T, Changelog> {
     /// Keeps the `+I` rows and drops updates and deletes, which are then lost.
     #[track_caller]

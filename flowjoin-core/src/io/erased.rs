@@ -36,6 +36,15 @@ pub trait AnySource: Send + Sync {
     fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError>;
     /// What makes batches of its pages.
     fn stamp(&self) -> Box<dyn Stamp>;
+    /// A page of rows given as values, and the newest of their times: for scripts of tests.
+    ///
+    /// # Errors
+    /// If a value is no row of this source.
+    fn page_of(
+        &self,
+        rows: Vec<serde_json::Value>,
+        arrival: EventTime,
+    ) -> Result<(AnyPage, Option<EventTime>), serde_json::Error>;
 }
 
 /// A reader of any row type.
@@ -104,6 +113,15 @@ impl<T: Event, S: StreamSource<T>> AnySource for TypedSource<S, T> {
     }
     fn stamp(&self) -> Box<dyn Stamp> {
         Box::new(EventStamp::<T>::new(self.endpoint().name))
+    }
+    fn page_of(
+        &self,
+        rows: Vec<serde_json::Value>,
+        arrival: EventTime,
+    ) -> Result<(AnyPage, Option<EventTime>), serde_json::Error> {
+        let rows: Vec<T> = rows.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+        let newest = rows.iter().filter_map(|row| row.event_time(arrival).ok()).max();
+        Ok((AnyPage::new(Page { rows, ..Page::default() }), newest))
     }
 }
 

@@ -6,7 +6,7 @@
 //! side is optional, else on the side output; so the result is append-only, and its watermark is held back to the
 //! oldest row that may still come out.
 
-use super::joined::{Arrival, Arrivals, Combo, JoinRows};
+use super::joined::{Arrival, Arrivals, Combo, JoinRows, unmatched_port};
 use super::{Cx, InputId, Operator, Outbox};
 use crate::account::{Account, OpFigures, Reason};
 use crate::batch::AnyBatch;
@@ -84,6 +84,8 @@ pub struct IntervalJoin<K: Key> {
     met: [Bits; 2],
     accounts: [Account; 2],
     watermark: Watermark,
+    // Whether the unmatched rows of a side are read: the watermark then waits for them too.
+    told: [bool; 2],
     arrivals: Arrivals<K>,
     combos: Vec<Combo<2>>,
     passing: Vec<(usize, RowId)>,
@@ -104,6 +106,7 @@ impl<K: Key> IntervalJoin<K> {
             met: [Bits::default(), Bits::default()],
             accounts: [Account::default(); 2],
             watermark: Watermark::NONE,
+            told: [false; 2],
             arrivals: Arrivals::default(),
             combos: Vec::new(),
             passing: Vec::new(),
@@ -184,7 +187,7 @@ impl<K: Key> IntervalJoin<K> {
             self.combos.push(self.padded(side, id, time));
             self.passing.push((side.index(), id));
         } else {
-            self.rows.unmatched(side.index(), &[id], Reason::NullKey, out);
+            self.rows.unmatched(side.index(), &[id], Reason::NullKey, EventTime::MIN, out);
         }
     }
 
@@ -204,7 +207,7 @@ impl<K: Key> IntervalJoin<K> {
                 self.passing.push((side.index(), id));
             }
         } else {
-            self.rows.unmatched(side.index(), ids, Reason::IntervalClosed, out);
+            self.rows.unmatched(side.index(), ids, Reason::IntervalClosed, EventTime::MIN, out);
         }
     }
 
@@ -256,6 +259,7 @@ impl<K: Key> IntervalJoin<K> {
 impl<K: Key> Operator for IntervalJoin<K> {
     fn on_batch(&mut self, input: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
         let side = if input.0 == 0 { Side::Left } else { Side::Right };
+        self.told = [0, 1].map(|input| cx.out.wants(unmatched_port(input)));
         let late_before = match self.late_rows {
             LateRows::Aside => cx.watermark,
             LateRows::Join => Watermark::NONE,
@@ -284,7 +288,7 @@ impl<K: Key> Operator for IntervalJoin<K> {
         }
         let mut earliest = None;
         for side in [Side::Left, Side::Right] {
-            if self.optional[side.other().index()] {
+            if self.optional[side.other().index()] || self.told[side.index()] {
                 let met = &self.met[side.index()];
                 let closes = self.closing[side.index()].earliest_of(|id| !met.contains(id));
                 let time = closes.map(|at| self.bounds.time_of(side, EventTime::from_millis(at)));

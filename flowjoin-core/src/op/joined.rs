@@ -83,8 +83,8 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
     /// Frees the id of a vacated row.
     fn release(&mut self, input: usize, id: RowId);
 
-    /// Moves rows out to the unmatched port of their input; their ids are free.
-    fn unmatched(&mut self, input: usize, ids: &[RowId], reason: Reason, out: &mut Outbox);
+    /// Moves rows out to the unmatched port of their input, with times not before `not_before`; their ids are free.
+    fn unmatched(&mut self, input: usize, ids: &[RowId], reason: Reason, not_before: EventTime, out: &mut Outbox);
 
     /// Whether two rows of an input are equal.
     fn equal(&self, input: usize, a: RowId, b: RowId) -> bool;

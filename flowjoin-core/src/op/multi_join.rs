@@ -5,6 +5,8 @@
 //! by the clock and in silence: what was said stands, and what stands is remembered so that nothing is retracted that
 //! does not ([`Hushed`]).
 
+use std::collections::BTreeMap;
+
 use super::joined::{Arrival, Arrivals, Combo, JoinRows, unmatched_port};
 use super::product::{self, Shape, Step};
 use super::{Cx, InputId, Operator, Outbox};
@@ -14,7 +16,7 @@ use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
 use crate::state::{Bits, Clock, Due, Expiry, Hushed, KeyedRows, Lists, Met, Place, RowId, Ttl};
-use crate::time::{EventTime, ProcTime, Span};
+use crate::time::{EventTime, ProcTime, Span, Watermark};
 
 /// A join of N inputs on one key.
 pub struct MultiJoin<K: Key, const N: usize> {
@@ -30,6 +32,8 @@ pub struct MultiJoin<K: Key, const N: usize> {
     combos: Vec<Combo<N>>,
     // Rows that are dropped once the combinations that name them have been selected.
     passing: Vec<(usize, RowId)>,
+    // The last watermark before the end: nothing that comes out may be older.
+    frontier: EventTime,
     ended: bool,
 }
 
@@ -37,13 +41,17 @@ struct Leaving {
     ttl: Span,
     clock: Clock,
     expiry: Expiry,
+    // When rows leave that were written again since they were noted in the calendar.
+    renewed: BTreeMap<RowId, i64>,
 }
 
 impl<K: Key, const N: usize> MultiJoin<K, N> {
     /// A join with one optional flag and one TTL an input.
     pub fn new(optional: [bool; N], ttls: [Ttl; N], rows: Box<dyn JoinRows<K, N>>) -> Self {
-        let leaving =
-            ttls.map(|ttl| ttl.span().map(|(ttl, clock)| Leaving { ttl, clock, expiry: Expiry::new(ttl.as_millis()) }));
+        let leaving = ttls.map(|ttl| {
+            let (ttl, clock) = ttl.span()?;
+            Some(Leaving { ttl, clock, expiry: Expiry::new(ttl.as_millis()), renewed: BTreeMap::new() })
+        });
         let may_hush = (0..N).any(|input| optional[input] && leaving[input].is_some());
         MultiJoin {
             shape: Shape::new(&optional),
@@ -56,6 +64,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             arrivals: Arrivals::default(),
             combos: Vec::new(),
             passing: Vec::new(),
+            frontier: EventTime::MIN,
             ended: false,
         }
     }
@@ -108,6 +117,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             hushed.on_arrival(input, id);
         }
         let place = self.table.upsert(hash, key);
+        if self.leaving[input].is_some() {
+            self.renew_equals(place, input, id, now);
+        }
         let (lists, spill) = self.table.at(place);
         let alone = lists.push(input, id, spill);
         if self.shape.required() & !lists.present() != 0 {
@@ -126,6 +138,27 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             self.emit_product(place, Step { input, row: id, enters: true, alone }, time);
         }
         self.announced(place, input);
+    }
+
+    // A row that is told again, equal and of the same time, is written again: the copies held stay as long as the new
+    // one. Only the last few rows of the list are looked at, so that a key with many rows does not pay for each; and
+    // rows of another time, which nearly all are, cost no comparison of bytes. By event time, equal times are due
+    // together anyway.
+    #[inline]
+    fn renew_equals(&mut self, place: Place, input: usize, id: RowId, now: ProcTime) {
+        let (lists, spill) = self.table.at(place);
+        let Some(leaving) = &mut self.leaving[input] else { return };
+        if lists.present() >> input & 1 == 0 || leaving.clock == Clock::Event {
+            return;
+        }
+        let due = now.plus(leaving.ttl).as_millis();
+        let (front, back) = lists.list(input, spill);
+        let time = self.rows.time(input, id);
+        for &other in front.iter().chain(back).rev().take(COPIES_MAX) {
+            if self.rows.time(input, other) == time && self.rows.equal(input, id, other) {
+                leaving.renewed.insert(other, due);
+            }
+        }
     }
 
     // All that could miss a row of this input has now been told of it, one way or the other.
@@ -185,7 +218,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             self.combos.push(Combo { ids, kind, cause: time });
             self.passing.push((input, id));
         } else if kind.adds() {
-            self.rows.unmatched(input, &[id], Reason::NullKey, out);
+            self.rows.unmatched(input, &[id], Reason::NullKey, self.frontier, out);
         } else {
             self.rows.discard(input, &[id]);
         }
@@ -273,7 +306,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 if let Some(next) = due.get(index + AHEAD) {
                     self.table.prefetch(next.hash);
                 }
-                if self.leave(input, hash, id) {
+                if !self.is_renewed(input, hash, id, now) && self.leave(input, hash, id) {
                     unmet.push(id);
                 }
             }
@@ -282,6 +315,16 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             self.accounts[input].expired += unmet.len() as u64;
             self.let_go(input, &unmet, Reason::Expired, out);
         }
+    }
+
+    // Whether the row was written again and is not due yet; it is then noted for its new time.
+    fn is_renewed(&mut self, input: usize, hash: u64, id: RowId, now: i64) -> bool {
+        let Some(leaving) = &mut self.leaving[input] else { return false };
+        let at = leaving.renewed.remove(&id).filter(|&at| at > now);
+        if let Some(at) = at {
+            leaving.expiry.push(Due { at, id, hash });
+        }
+        at.is_some()
     }
 
     // Returns whether the row leaves without having met a partner; else it is dropped here.
@@ -314,7 +357,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         if self.shape.stands_alone(input) {
             self.rows.discard(input, ids);
         } else {
-            self.rows.unmatched(input, ids, reason, out);
+            self.rows.unmatched(input, ids, reason, self.frontier, out);
         }
     }
 }
@@ -330,6 +373,9 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
     }
 
     fn on_watermark(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        if cx.watermark != Watermark::END {
+            self.frontier = cx.watermark.time();
+        }
         self.expire(Clock::Event, cx.watermark.time().as_millis(), cx.out);
         Ok(())
     }
@@ -363,7 +409,8 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
     }
 
     fn figures(&self) -> OpFigures {
-        let calendars: u64 = self.leaving.iter().flatten().map(|leaving| leaving.expiry.bytes()).sum();
+        let renewed = |leaving: &Leaving| (leaving.renewed.len() * size_of::<(RowId, i64)>()) as u64;
+        let calendars: u64 = self.leaving.iter().flatten().map(|it| it.expiry.bytes() + renewed(it)).sum();
         let met: u64 = self.met.iter().map(Bits::bytes).sum();
         let hushed = self.hushed.as_ref().map_or(0, Hushed::bytes);
         OpFigures {
@@ -380,3 +427,6 @@ const COMBOS_MAX: usize = 1_024;
 
 /// Rows whose place is asked for ahead of use.
 const AHEAD: usize = 24;
+
+/// Rows of a list that are looked at for copies of one that comes.
+const COPIES_MAX: usize = 8;

@@ -83,11 +83,15 @@ impl Expiry {
     }
 
     /// A time at or before that of the first row that the test holds for, and close to it: exact within the earliest
-    /// bucket, else the beginning of the next one.
+    /// bucket, else the beginning of the next one that has rows.
     pub fn earliest_of(&mut self, test: impl Fn(RowId) -> bool) -> Option<i64> {
         self.fill_front();
         let found = self.front.iter().rev().find(|due| test(due.id)).map(|due| due.at);
-        found.or_else(|| (self.len > self.front.len()).then(|| self.next.saturating_mul(self.width)))
+        found.or_else(|| {
+            let near = self.near.iter().position(|rows| !rows.is_empty()).map(|ahead| self.next + ahead as i64);
+            let far = self.far.first_key_value().map(|(&bucket, _)| bucket);
+            near.into_iter().chain(far).min().map(|bucket| bucket.saturating_mul(self.width))
+        })
     }
 
     /// Takes out, in order, all that is due at or before `now`.

@@ -224,7 +224,12 @@ impl Task {
     }
 
     fn news_of_source(&mut self, position: usize, merged: Merged) {
-        let news = merged.watermark.map(Progress::At).into_iter().chain(merged.status);
+        // The end says more than the end of time, which would come too early where others are only idle.
+        let ends = merged.status == Some(Progress::End);
+        let watermark = merged.watermark.filter(|_| !ends).map(Progress::At);
+        let mut news: Vec<Progress> = watermark.into_iter().chain(merged.status).collect();
+        // Nobody listens to the watermark of one that counts as idle.
+        news.sort_by_key(|progress| *progress != Progress::Active);
         for progress in news {
             self.nodes[position].done |= matches!(progress, Progress::End | Progress::Stopped);
             self.forward(position, progress);
@@ -262,6 +267,7 @@ impl Task {
     }
 
     fn on_merged(&mut self, position: usize, merged: Merged, now: ProcTime) -> Result<(), TaskError> {
+        self.nodes[position].ending |= merged.status == Some(Progress::End);
         if merged.watermark.is_some() {
             self.call(position, now, |node, cx| node.op.on_watermark(cx))?;
         }

@@ -38,6 +38,8 @@ pub struct TaskNode {
     pub(super) routes: Vec<Vec<Target>>,
     pub(super) outbox: Outbox,
     pub(super) done: bool,
+    // All its inputs have ended, and that will be told.
+    pub(super) ending: bool,
     inputs: Vec<Merge>,
     sent: Watermark,
 }
@@ -55,7 +57,8 @@ impl TaskNode {
     ) -> TaskNode {
         let merge = Merge::new(inputs.len(), Rejoin::AtOnce);
         let outbox = outbox(&routes, is_sink);
-        TaskNode { id, name, op, source, is_sink, merge, routes, outbox, done: false, inputs, sent: Watermark::NONE }
+        let (done, ending, sent) = (false, false, Watermark::NONE);
+        TaskNode { id, name, op, source, is_sink, merge, routes, outbox, done, ending, inputs, sent }
     }
 
     /// Whether it is a source of which this task reads no partition.
@@ -66,7 +69,9 @@ impl TaskNode {
     /// News on a channel of an input; returns what that means for the node.
     pub(super) fn hear(&mut self, input: usize, channel: usize, progress: Progress) -> Merged {
         let heard = self.inputs[input].update(channel, progress);
-        let by_time = heard.watermark.map_or_else(Merged::default, |w| self.merge.update(input, Progress::At(w)));
+        // An input that has ended is no active input at the end of time, which the others would then be taken to.
+        let watermark = heard.watermark.filter(|_| heard.status != Some(Progress::End));
+        let by_time = watermark.map_or_else(Merged::default, |w| self.merge.update(input, Progress::At(w)));
         let by_state = heard.status.map_or_else(Merged::default, |status| self.merge.update(input, status));
         Merged { watermark: by_state.watermark.or(by_time.watermark), status: by_state.status.or(by_time.status) }
     }
@@ -80,7 +85,9 @@ impl TaskNode {
             return None;
         }
         self.sent = frontier;
-        Some(frontier)
+        // That time has ended is told by the end itself: alone, it would move on those downstream whose other inputs
+        // are idle and not at an end.
+        (frontier != Watermark::END || !self.ending).then_some(frontier)
     }
 
     /// When it wants to be told of the clock.

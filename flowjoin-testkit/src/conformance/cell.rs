@@ -5,10 +5,11 @@ use std::fmt;
 use std::mem::discriminant;
 
 use flowjoin_core::FloatKey;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One value of a row; 1 and 1.0 are the same value. The order is for sorting; conditions use [`compare`](Self::compare).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Cell {
     /// No value.
     Null,

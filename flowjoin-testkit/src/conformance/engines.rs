@@ -4,7 +4,10 @@
 //! from the letter of the cases by design, one in [`rules_for`].
 
 mod alignment;
+mod flow;
 mod generator;
+mod interval;
+mod join;
 mod merge;
 
 pub use alignment::AlignmentEngine;
@@ -21,10 +24,10 @@ use super::rules::{NoRules, Rules};
 use super::spec::{IntervalSpec, JoinSpec, Need, check_demands};
 
 /// What the engines of regular and multi joins can do beyond a plain join of append-only inputs.
-pub const JOIN_MEETS: &[Need] = &[];
+pub const JOIN_MEETS: &[Need] = &[Need::Retractions, Need::Filters];
 
 /// What the engine of interval joins can do beyond a plain join of append-only inputs.
-pub const INTERVAL_MEETS: &[Need] = &[];
+pub const INTERVAL_MEETS: &[Need] = &[Need::Filters];
 
 /// An engine for a case, run as so many tasks.
 ///
@@ -38,12 +41,12 @@ pub fn engine_for(case: &Case, parallelism: usize) -> Result<Box<dyn Engine>, Un
         "regular_join" | "multi_join" => {
             let spec = JoinSpec::of(case)?;
             check_demands(&spec.demands, JOIN_MEETS)?;
-            join(&spec, parallelism)
+            join::engine(&spec, parallelism)
         }
         "interval_join" => {
             let spec = IntervalSpec::of(case)?;
             check_demands(&spec.demands, INTERVAL_MEETS)?;
-            interval_join(&spec, parallelism)
+            interval::engine(&spec, parallelism)
         }
         other => Err(Unbuilt::NotApplicable(format!("there is no engine for `{other}`"))),
     }
@@ -68,16 +71,6 @@ pub fn parallelisms(case: &Case) -> &'static [usize] {
         "regular_join" | "multi_join" | "interval_join" => &[1, 4],
         _ => &[1],
     }
-}
-
-// The engine of regular and multi joins goes here.
-fn join(_: &JoinSpec, _: usize) -> Result<Box<dyn Engine>, Unbuilt> {
-    Err(Unbuilt::NotApplicable("there is no engine for keyed joins yet".to_string()))
-}
-
-// The engine of interval joins goes here.
-fn interval_join(_: &IntervalSpec, _: usize) -> Result<Box<dyn Engine>, Unbuilt> {
-    Err(Unbuilt::NotApplicable("there is no engine for interval joins yet".to_string()))
 }
 
 /// The frontier of a Flink watermark: rows up to and at `t` have come. The greatest `t` is the end of time.

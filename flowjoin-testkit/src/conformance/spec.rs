@@ -60,7 +60,9 @@ pub struct Demand {
 /// The kinds of demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
-    /// Conditions beyond the key.
+    /// Conditions beyond the key, where all inputs are required.
+    Filters,
+    /// Conditions beyond the key, where some input is optional.
     Conditions,
     /// Semi and anti joins.
     Existence,
@@ -68,6 +70,8 @@ pub enum Need {
     Retractions,
     /// A row that replaces one with the same unique key.
     Replacements,
+    /// A time-to-live that begins anew when a partner comes or goes.
+    Refreshes,
 }
 
 /// Whether an engine that meets `met` can play a case with these demands.

@@ -32,6 +32,16 @@ pub enum Event<K> {
         /// time, its own time where they live by event time.
         written: i64,
     },
+    /// A row that came is written again, so that its time-to-live begins anew. If it does not live any more, nothing
+    /// happens.
+    Write {
+        /// The input that it came in on.
+        input: usize,
+        /// Its number.
+        row: usize,
+        /// As in `Arrive`.
+        written: i64,
+    },
     /// A row is taken back. If it does not live any more, nothing happens.
     Leave {
         /// The input that it came in on.
@@ -42,6 +52,13 @@ pub enum Event<K> {
     /// The clock, or the watermark, has come to this instant: a row leaves if written + time-to-live is at or before
     /// it. A row that arrives too old for that lives until the clock is told again.
     Clock(i64),
+    /// The clock of one input, where they do not all live by the same one.
+    ClockOf {
+        /// The input.
+        input: usize,
+        /// The instant that its clock has come to.
+        now: i64,
+    },
 }
 
 /// A change of the result.
@@ -108,8 +125,10 @@ impl ExpiringJoin {
             play.at = at;
             match event {
                 Event::Arrive { input, key, row, written } => play.arrive(*input, key, *row, *written),
+                Event::Write { input, row, written } => play.write(*input, *row, *written),
                 Event::Leave { input, row } => play.leave(*input, *row),
-                Event::Clock(now) => play.clock(*now),
+                Event::Clock(now) => play.clock(*now, None),
+                Event::ClockOf { input, now } => play.clock(*now, Some(*input)),
             }
         }
         play.told.standing.sort();
@@ -137,13 +156,24 @@ impl<K: PartialEq + Clone> Play<'_, K> {
     fn arrive(&mut self, input: usize, key: &Option<K>, row: usize, written: i64) {
         let mut lists = self.lists_under(key);
         let is_first = lists[input].is_empty();
-        let due = self.join.ttl[input].map(|ttl| written.saturating_add(ttl.as_millis()));
+        let due = self.due(input, written);
         self.live.push(Live { input, row, key: key.clone(), due, met: false });
         if is_first && self.join.optional[input] {
             self.take_back(|combination, of| combination[input].is_none() && of.is_some() && of == key);
         }
         lists[input] = vec![row];
         self.say(product(&lists, &self.join.optional));
+    }
+
+    fn due(&self, input: usize, written: i64) -> Option<i64> {
+        self.join.ttl[input].map(|ttl| written.saturating_add(ttl.as_millis()))
+    }
+
+    fn write(&mut self, input: usize, row: usize, written: i64) {
+        let due = self.due(input, written);
+        for live in self.live.iter_mut().filter(|live| (live.input, live.row) == (input, row)) {
+            live.due = due;
+        }
     }
 
     fn leave(&mut self, input: usize, row: usize) {
@@ -158,8 +188,10 @@ impl<K: PartialEq + Clone> Play<'_, K> {
         }
     }
 
-    fn clock(&mut self, now: i64) {
-        let is_due = |live: &Live<K>| live.due.is_some_and(|due| due <= now);
+    // On one input, or on all.
+    fn clock(&mut self, now: i64, of: Option<usize>) {
+        let is_due =
+            |live: &Live<K>| of.is_none_or(|input| live.input == input) && live.due.is_some_and(|due| due <= now);
         let (dead, live): (Vec<_>, Vec<_>) = std::mem::take(&mut self.live).into_iter().partition(is_due);
         self.live = live;
         for row in dead.iter().filter(|row| !row.met && row.key.is_some()) {
@@ -217,7 +249,7 @@ mod tests {
     use flowjoin_core::millis;
     use proptest::prelude::*;
 
-    // Plays `a1` (a row comes in on input a), `-a1` (it is taken back) and `@10` (the clock); all under one key, or
+    // Plays `a1` (a row comes in on input a), `=a1` (it is written again), `-a1` (it is taken back) and `@10` (the clock); all under one key, or
     // null where the row is written `a1?`. What is said comes back as text, event by event.
     fn play(optional: &str, ttl: &[i64], history: &str) -> Vec<String> {
         let join = ExpiringJoin {
@@ -234,6 +266,9 @@ mod tests {
             events.push(if let Some(t) = word.strip_prefix('@') {
                 now = t.parse().unwrap();
                 Event::Clock(now)
+            } else if let Some(again) = word.strip_prefix('=') {
+                let (input, row) = place(again);
+                Event::Write { input, row, written: now }
             } else if let Some(gone) = word.strip_prefix('-') {
                 let (input, row) = place(gone);
                 Event::Leave { input, row }
@@ -273,6 +308,11 @@ mod tests {
         assert_eq!(play("!?", &[0, 10], "a1 b1 @9 @10 b2"), ["+1·-", "-1·- +1·1", "", "", "+1·2"]);
         // The padding of a2 stands, that of a1 does not.
         assert_eq!(play("!?", &[0, 10], "a1 b1 @10 a2 b2"), ["+1·-", "-1·- +1·1", "", "+2·-", "-2·- +1·2 +2·2"]);
+    }
+
+    #[test]
+    fn a_row_that_is_written_again_lives_as_long_again() {
+        assert_eq!(play("!!", &[10, 0], "a1 @9 =a1 @10 b1 @19 b2"), ["", "", "", "", "+1·1", "", ""]);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct IntervalSpec {
     pub time: TimeOf,
     /// How long Flink puts off cleaning up; none if it does not.
     pub min_cleanup: Option<Span>,
+    /// What the pairs must fulfil beyond the key.
+    pub conditions: Vec<Condition>,
     /// What the case asks for beyond a plain join of append-only inputs.
     pub demands: Vec<Demand>,
 }
@@ -72,7 +74,8 @@ impl IntervalSpec {
         }
         let optional = optional_of(&join_type)?;
         let mut demands: Vec<Demand> = optional.is_none().then(|| existence(&join_type)).into_iter().collect();
-        demands.extend(demand_of(&Condition::read_all(&conditions, &inputs)));
+        let conditions = Condition::read_all(&conditions, &inputs);
+        demands.extend(demand_of(&conditions, &optional.unwrap_or_default()));
         // Inputs are append-only: a unique key promises nothing, and a repeated one is a second row.
         let bags = inputs.clone().map(|input| InputSpec { unique_key: None, ..input });
         demands.extend(demands_of_steps(case, &bags));
@@ -90,6 +93,7 @@ impl IntervalSpec {
             flavor: flavor_of(flavor.as_deref())?,
             time: time_of(time.as_deref())?,
             min_cleanup: min_cleanup.filter(|&span| span > 0).map(millis),
+            conditions,
             demands,
         })
     }
@@ -166,7 +170,7 @@ mod tests {
         assert_eq!((all.optional, all.time, all.min_cleanup), ([true, true], TimeOf::Processing, Some(millis(15))));
         assert_eq!((all.held_until(0, 1), all.held_until(1, 1)), (11, 6));
         assert_eq!(spec(json!({"type": "semi"})).unwrap().demands[0].need, Need::Existence);
-        assert_eq!(spec(json!({"where": [["L.v", "=", 1]]})).unwrap().demands[0].need, Need::Conditions);
+        assert_eq!(spec(json!({"where": [["L.v", "=", 1]]})).unwrap().demands[0].need, Need::Filters);
         for more in [json!({"flavor": "mint"}), json!({"time": "tea"}), json!({"lower": null}), json!({"x": 1})] {
             assert!(matches!(spec(more), Err(Unbuilt::NotApplicable(_))));
         }

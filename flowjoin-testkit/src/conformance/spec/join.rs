@@ -94,9 +94,11 @@ impl JoinSpec {
         let optional = optional_of(&join_type)?;
         let mut demands: Vec<Demand> = optional.is_none().then(|| existence(&join_type)).into_iter().collect();
         let conditions = Condition::read_all(&written, &inputs);
-        demands.extend(demand_of(&conditions));
+        let optional = optional.unwrap_or_default();
+        demands.extend(demand_of(&conditions, &optional));
         demands.extend(demands_of_steps(case, &inputs));
-        Ok(JoinSpec { inputs, optional: optional.unwrap_or_default().to_vec(), conditions, demands })
+        demands.extend(demand_of_partners(case, &inputs, &optional));
+        Ok(JoinSpec { inputs, optional: optional.to_vec(), conditions, demands })
     }
 
     /// The join of a `regular_join` or a `multi_join` case.
@@ -119,7 +121,7 @@ impl Condition {
     }
 
     /// Whether the rows (one an input, none where it is missing) fulfil it; none if that is unknown.
-    pub fn holds(&self, rows: &[Option<&[Value]>]) -> Option<bool> {
+    pub fn holds(&self, rows: &[Option<&[Cell]>]) -> Option<bool> {
         let order = self.left.value(rows)?.compare(&self.right.value(rows)?)?;
         Some(match self.comparison {
             Comparison::Equal => order.is_eq(),
@@ -144,18 +146,22 @@ impl Operand {
         written.as_str().and_then(field).unwrap_or_else(|| Operand::Literal(written.into()))
     }
 
-    fn value(&self, rows: &[Option<&[Value]>]) -> Option<Cell> {
+    fn value(&self, rows: &[Option<&[Cell]>]) -> Option<Cell> {
         let cell = match self {
             Operand::Literal(cell) => cell.clone(),
-            Operand::Field { input, place } => rows.get(*input).copied().flatten()?.get(*place)?.into(),
+            Operand::Field { input, place } => rows.get(*input).copied().flatten()?.get(*place)?.clone(),
         };
         Some(cell).filter(|cell| !cell.is_null())
     }
 }
 
-pub(super) fn demand_of(conditions: &[Condition]) -> Option<Demand> {
-    let reason = || "conditions beyond the key are not played here yet".to_string();
-    (!conditions.is_empty()).then(|| Demand { need: Need::Conditions, reason: reason() })
+// Where every input is required, a condition only chooses among the results; else it decides what is padded.
+pub(super) fn demand_of(conditions: &[Condition], optional: &[bool]) -> Option<Demand> {
+    let (need, reason) = match optional.contains(&true) {
+        true => (Need::Conditions, "conditions beyond the key of an outer join are not played here yet"),
+        false => (Need::Filters, "conditions beyond the key are not played here yet"),
+    };
+    (!conditions.is_empty()).then(|| Demand { need, reason: reason.to_string() })
 }
 
 /// What the rows of a case ask for: retractions, and rows that replace one that is still held.
@@ -184,6 +190,44 @@ pub(super) fn demands_of_steps(case: &Case, inputs: &[InputSpec]) -> Vec<Demand>
         }
     }
     demands
+}
+
+// Flink writes an outer row again whenever its number of partners changes, and its time-to-live begins anew. Whether a
+// case can only be passed so: a partner of an outer row comes or goes after the row's own time was over.
+fn demand_of_partners(case: &Case, inputs: &[InputSpec], optional: &[bool; 2]) -> Option<Demand> {
+    let mut now = 0;
+    // For each outer input the rows by key, with the ends of their life by either rule.
+    let mut lives: [Vec<(Option<Vec<Cell>>, i64, i64)>; 2] = Default::default();
+    for (index, action) in case.steps.iter().enumerate().filter_map(|(n, step)| Some((n, step.action().ok()?))) {
+        let (input, kind, row) = match action {
+            Action::ProcessingTime(t) => {
+                now = t;
+                continue;
+            }
+            Action::Record { input, kind, row, .. } if input < 2 => (input, kind, row),
+            _ => continue,
+        };
+        let key = inputs[input].key_of(&row);
+        let other = 1 - input;
+        let ttl = |input: usize| inputs[input].ttl.map_or(i64::MAX, |ttl| ttl.as_millis());
+        for (partner, own_end, end) in &mut lives[other] {
+            if key.is_some() && *partner == key && now < *end {
+                if *own_end <= now {
+                    let reason = format!(
+                        "step {index} finds a row whose time-to-live is over, which Flink began anew when a partner came \
+                         or went: by design it counts from the row's own write"
+                    );
+                    return Some(Demand { need: Need::Refreshes, reason });
+                }
+                *end = now.saturating_add(ttl(other));
+            }
+        }
+        if optional[other] && kind == RowKind::Insert {
+            let end = now.saturating_add(ttl(input));
+            lives[input].push((key, end, end));
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -246,18 +290,30 @@ mod tests {
     }
 
     #[test]
+    fn a_partner_writes_no_row_again() {
+        let record = |input: usize, kind: &str| json!({"op": "record", "input": input, "kind": kind, "row": [1, 1]});
+        let clock = |t: i64| json!({"op": "processing_time", "t": t});
+        let steps = |last: i64| json!([record(1, "+I"), clock(6), record(0, "+I"), clock(last), record(0, "-D")]);
+        let needs = |join, last| needs(&JoinSpec::regular(&case(join, json!({}), steps(last))).unwrap());
+        assert_eq!(needs("right", 10), [Need::Retractions, Need::Refreshes]);
+        assert_eq!(needs("right", 9), [Need::Retractions]);
+        assert_eq!(needs("right", 16), [Need::Retractions]);
+        assert_eq!(needs("inner", 10), [Need::Retractions]);
+    }
+
+    #[test]
     fn conditions_have_three_values() {
         let more = json!({"where": [["L.a", ">", "R.b"], ["L.a", "<>", 5]]});
         let spec = JoinSpec::regular(&case("left", more, json!([]))).unwrap();
         assert_eq!(needs(&spec), [Need::Conditions]);
         let holds = |condition: usize, a: Value, b: Value| {
-            let (left, right) = ([a, json!(1)], [json!(1), b]);
+            let (left, right) = (cells(&[a, json!(1)]), cells(&[json!(1), b]));
             spec.conditions[condition].holds(&[Some(&left), Some(&right)])
         };
         assert_eq!(holds(0, json!(2), json!(1.5)), Some(true));
         assert_eq!(holds(0, json!(1), json!(1)), Some(false));
         assert_eq!(holds(0, json!(1), json!(null)), None);
         assert_eq!(holds(1, json!(5), json!(0)), Some(false));
-        assert_eq!(spec.conditions[0].holds(&[Some(&[json!(1), json!(1)]), None]), None);
+        assert_eq!(spec.conditions[0].holds(&[Some(&cells(&[json!(1), json!(1)])), None]), None);
     }
 }

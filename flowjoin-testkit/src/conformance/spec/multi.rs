@@ -52,7 +52,7 @@ impl JoinSpec {
             equality(condition).is_some_and(|(left, _)| keys.iter().any(|class| class.contains(&left)))
         };
         let conditions: Vec<Condition> = conditions.into_iter().filter(|condition| !is_key(condition)).collect();
-        let mut demands: Vec<_> = demand_of(&conditions).into_iter().collect();
+        let mut demands: Vec<_> = demand_of(&conditions, &optional).into_iter().collect();
         demands.extend(demands_of_steps(case, &inputs));
         Ok(JoinSpec { inputs, optional, conditions, demands })
     }
@@ -178,7 +178,7 @@ mod tests {
         assert!(spec.demands.is_empty());
         let spec = multi("inner A.k=B.k & A.v=B.v; inner B.k=C.k & A.v>C.v").unwrap();
         assert_eq!(keys_of(&spec), [vec![0], vec![0], vec![0]]);
-        assert_eq!((spec.conditions.len(), spec.demands[0].need), (2, Need::Conditions));
+        assert_eq!((spec.conditions.len(), spec.demands[0].need), (2, Need::Filters));
         let refused = multi("left A.k=B.k; inner B.v=C.v").unwrap_err();
         assert!(matches!(refused, Unbuilt::Refused(reason) if reason.contains("one key that all inputs have")));
     }

@@ -1,0 +1,356 @@
+//! Scripts: a flow under test, played from text, line by line.
+
+use flowjoin_core::{EventTime, ProcTime, Progress, Span, Watermark};
+use serde_json::{Map, Value};
+
+use super::TestFlow;
+
+/// A line of a script that cannot be played.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, `{text}`: {reason}")]
+pub struct ScriptError {
+    /// Which line, counted from 1.
+    pub line: usize,
+    /// The line.
+    pub text: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl TestFlow {
+    /// Plays a script, and returns it with what came out of every sink beneath each line.
+    ///
+    /// | line | what it does |
+    /// |---|---|
+    /// | `orders order_id=1 amount=100` | sends a row to the source `orders`: its fields as JSON, `-` for null; a text needs quotes only if it has spaces or could be something else |
+    /// | `orders#1 order_id=2` | to partition 1 of it; so everywhere below |
+    /// | `wm orders 5s` | its watermark: a span since 1970, or an ISO time; `wm 5s` is that of all sources |
+    /// | `clock 5s` | sets processing time |
+    /// | `advance 5s` | moves both clocks, as [`advance`](Self::advance) |
+    /// | `idle orders`, `active orders` | the source is quiet, or back |
+    /// | `end orders`, `end` | the source, or every source, has ended |
+    ///
+    /// Empty lines and lines that begin with `//` are left out.
+    ///
+    /// ```
+    /// use expect_test::expect;
+    /// use flowjoin_core::{Event, EventTime, Flow, TimeError, Watermarks, secs};
+    /// use flowjoin_testkit::{TestFlow, TestSink, TestSource};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Clone, Serialize, Deserialize)]
+    /// struct Call { id: u64, who: Option<String>, at: EventTime }
+    ///
+    /// impl Event for Call {
+    ///     fn event_time(&self, _: EventTime) -> Result<EventTime, TimeError> { Ok(self.at) }
+    ///     fn watermarks() -> Watermarks { Watermarks::of_field("at").out_of_order(secs(5)) }
+    /// }
+    ///
+    /// fn calls(flow: &Flow) {
+    ///     let asked = flow.stream::<Call>(TestSource::new("asked")).key_by(|call| call.id);
+    ///     let answered = flow.stream::<Call>(TestSource::new("answered")).key_by(|call| call.id);
+    ///     let (pairs, (open, _)) = asked.interval_join(answered).between(secs(0), secs(30))
+    ///         .select_with_unmatched(|asked, answered| (asked.id, answered.who.clone()));
+    ///     pairs.sink_to(TestSink::new("pairs"));
+    ///     open.sink_to(TestSink::new("open"));
+    /// }
+    ///
+    /// let told = TestFlow::new(calls).play("
+    ///     asked id=1 at=1000
+    ///     asked id=2 at=2000
+    ///     answered id=1 who=Ada at=1970-01-01T00:00:03Z
+    ///     wm asked 40s
+    ///     wm answered 40s");
+    /// expect![[r"
+    ///     asked id=1 at=1000
+    ///     asked id=2 at=2000
+    ///     answered id=1 who=Ada at=1970-01-01T00:00:03Z
+    ///       pairs: +I 1, Ada
+    ///     wm asked 40s
+    ///     wm answered 40s
+    ///       open: +I id 2, who -, at 1970-01-01T00:00:02.000Z, reason interval_closed
+    /// "]].assert_eq(&told);
+    /// ```
+    ///
+    /// # Panics
+    /// With the line, if one cannot be played.
+    pub fn play(&mut self, script: &str) -> String {
+        match self.try_play(script) {
+            Ok(told) => told,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// As [`play`](Self::play).
+    ///
+    /// # Errors
+    /// If a line cannot be played; those before it have been.
+    pub fn try_play(&mut self, script: &str) -> Result<String, ScriptError> {
+        let mut told = String::new();
+        for (index, line) in script.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with("//") {
+                continue;
+            }
+            let wrong = |reason| ScriptError { line: index + 1, text: line.to_string(), reason };
+            self.play_line(line).map_err(wrong)?;
+            told.push_str(line);
+            told.push('\n');
+            self.tell_sinks(&mut told);
+        }
+        Ok(told)
+    }
+
+    fn play_line(&mut self, line: &str) -> Result<(), String> {
+        let words = split(line)?;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["wm", at] => self.progress_of_all(Progress::At(watermark(at)?)),
+            ["wm", source, at] => self.say_at(source, Progress::At(watermark(at)?))?,
+            ["clock", at] => {
+                let now = ProcTime::from_millis(span(at)?.as_millis());
+                if now < self.now {
+                    return Err(format!("the clock is at {} already", self.now.since(ProcTime::from_millis(0))));
+                }
+                self.set_processing(now);
+            }
+            ["advance", by] => drop(self.advance(span(by)?)),
+            ["idle", source] => self.say_at(source, Progress::Idle)?,
+            ["active", source] => self.say_at(source, Progress::Active)?,
+            ["end", source] => self.say_at(source, Progress::End)?,
+            ["end"] => self.progress_of_all(Progress::End),
+            [source, ref fields @ ..] => self.send_fields(source, fields)?,
+            [] => {}
+        }
+        Ok(())
+    }
+
+    fn say_at(&mut self, place: &str, progress: Progress) -> Result<(), String> {
+        let (source, partition) = self.place(place)?;
+        match partition {
+            Some(partition) => self.say_of(&source, partition, progress),
+            None => self.say(&source, progress),
+        };
+        Ok(())
+    }
+
+    fn send_fields(&mut self, place: &str, fields: &[&str]) -> Result<(), String> {
+        let (source, partition) = self.place(place)?;
+        let mut row = Map::new();
+        for field in fields {
+            let (name, text) =
+                field.split_once('=').ok_or_else(|| format!("`{field}` is not of the form field=value"))?;
+            row.insert(name.to_string(), value(text));
+        }
+        let arrival = self.now.as_event_time();
+        let (id, of) = self.plan.source(&source).map(|(id, of)| (id, of.clone())).ok_or("no such source")?;
+        let (page, newest) = of.page_of(vec![Value::Object(row)], arrival).map_err(|error| error.to_string())?;
+        self.take_page(id, partition.unwrap_or(0), page, newest);
+        Ok(())
+    }
+
+    // A source that there is, and its partition if one is named.
+    fn place(&self, place: &str) -> Result<(String, Option<usize>), String> {
+        let (source, partition) = match place.rsplit_once('#') {
+            Some((source, digits)) => match digits.parse() {
+                Ok(partition) => (source, Some(partition)),
+                Err(_) => (place, None),
+            },
+            None => (place, None),
+        };
+        let Some((id, _)) = self.plan.source(source) else {
+            let sources = self.plan.nodes().iter().filter(|node| self.plan.source(&node.name).is_some());
+            let names: Vec<String> = sources.map(|node| format!("`{}`", node.name)).collect();
+            return Err(format!("no source is named `{source}`; there are {}", names.join(", ")));
+        };
+        if partition.is_some_and(|partition| !self.readers.contains_key(&(id, partition))) {
+            return Err(format!("`{source}` has no such partition"));
+        }
+        Ok((source.to_string(), partition))
+    }
+
+    fn tell_sinks(&mut self, told: &mut String) {
+        for (id, log) in &mut self.sinks {
+            let name = &self.plan.node(*id).name;
+            for row in std::mem::take(&mut log.rows) {
+                told.push_str(&format!("  {name}: {row}\n"));
+            }
+        }
+        for bad in std::mem::take(&mut self.bad) {
+            told.push_str(&format!("  bad: {}\n", bad.to_string().replace("\n ", "")));
+        }
+    }
+}
+
+fn span(text: &str) -> Result<Span, String> {
+    if let Ok(millis) = text.parse() {
+        return Ok(flowjoin_core::millis(millis));
+    }
+    Span::parse(text).map_err(|error| error.to_string())
+}
+
+fn watermark(text: &str) -> Result<Watermark, String> {
+    if let Ok(since) = span(text) {
+        return Ok(Watermark::at(EventTime::from_millis(since.as_millis())));
+    }
+    let at: Result<EventTime, _> = text.parse();
+    at.map(Watermark::at).map_err(|_| format!("`{text}` is neither a span (5s, 1000) nor an ISO 8601 time"))
+}
+
+fn value(text: &str) -> Value {
+    match text {
+        "-" => Value::Null,
+        _ => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_string())),
+    }
+}
+
+// At spaces that are not within quotes or brackets.
+fn split(line: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let (mut quoted, mut escaped, mut depth) = (false, false, 0_i32);
+    for c in line.chars() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            '[' | '{' if !quoted => depth += 1,
+            ']' | '}' if !quoted => depth -= 1,
+            _ => {}
+        }
+        if c.is_whitespace() && !quoted && depth == 0 {
+            if !word.is_empty() {
+                words.push(std::mem::take(&mut word));
+            }
+        } else {
+            word.push(c);
+        }
+    }
+    if quoted || depth != 0 {
+        return Err("a quote or bracket is not closed".to_string());
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{TestSink, TestSource};
+    use expect_test::expect;
+    use flowjoin_core::{Event, Flow, TimeError, Watermarks};
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Clone, Serialize, Deserialize)]
+    struct Note {
+        id: u8,
+        text: Option<String>,
+        tags: Vec<u8>,
+        at: EventTime,
+    }
+
+    impl Event for Note {
+        fn event_time(&self, _: EventTime) -> Result<EventTime, TimeError> {
+            Ok(self.at)
+        }
+
+        fn watermarks() -> Watermarks {
+            Watermarks::of_field("at")
+        }
+    }
+
+    fn notes(flow: &Flow) {
+        let all = flow.stream::<Note>(TestSource::new("notes")).key_by(|note| note.id);
+        let rest = flow.stream::<Note>(TestSource::new("rest")).key_by(|note| note.id);
+        let join = all.join(rest.optional()).keep_forever();
+        let (late, _) = join.late();
+        late.sink_to(TestSink::new("late"));
+        join.select(|note, rest| (note.text.clone(), note.tags.len(), rest.is_some())).sink_to(TestSink::new("out"));
+    }
+
+    #[test]
+    fn lines_are_played_and_told_with_what_came_of_them() {
+        let mut t = TestFlow::partitioned(2, &[("notes", 2)], notes);
+        let told = t.play(
+            r#"
+            // A text with spaces, a null, and a list.
+            notes id=1 text="two words" tags=[1, 2] at=5000
+            notes#1 id=2 text=- tags=[] at=1970-01-01T00:00:09Z
+            rest id=1 text=x tags=[] at=7000
+            rest id=1 text=x tags=[] at=200000000
+            wm 6s
+            notes id=3 text=y tags=[] at=5999
+            clock 2s
+            advance 250ms
+            idle rest
+            end notes
+            end"#,
+        );
+        expect![[r#"
+            notes id=1 text="two words" tags=[1, 2] at=5000
+              out: +I two words, 2, false
+            notes#1 id=2 text=- tags=[] at=1970-01-01T00:00:09Z
+              out: +I -, 0, false
+            rest id=1 text=x tags=[] at=7000
+              out: -D two words, 2, false
+              out: +I two words, 2, true
+            rest id=1 text=x tags=[] at=200000000
+              bad: rest: `at` is 200000000 (1970-01-03T07:33:20.000Z), too far ahead of the clock (1970-01-01T00:00:00.000Z) in {"id":1,"text":"x","tags":[],"at":"1970-01-03T07:33:20.000Z"}
+            wm 6s
+            notes id=3 text=y tags=[] at=5999
+              late: +I id 3, text y, tags [], at 1970-01-01T00:00:05.999Z, watermark 1970-01-01T00:00:06.000Z
+            clock 2s
+            advance 250ms
+            idle rest
+            end notes
+            end
+        "#]]
+        .assert_eq(&told);
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_played_is_named() {
+        let mut t = TestFlow::new(notes);
+        let mut said = |script: &str| t.try_play(script).unwrap_err().to_string();
+        expect!["line 2, `orders id=1`: no source is named `orders`; there are `notes`, `rest`"]
+            .assert_eq(&said("wm 5s\norders id=1"));
+        expect!["line 1, `notes id=x`: invalid type: string \"x\", expected u8"].assert_eq(&said("notes id=x"));
+        expect!["line 1, `notes id`: `id` is not of the form field=value"].assert_eq(&said("notes id"));
+        expect!["line 1, `notes#1 id=1`: `notes` has no such partition"].assert_eq(&said("notes#1 id=1"));
+        expect!["line 1, `wm notes soon`: `soon` is neither a span (5s, 1000) nor an ISO 8601 time"]
+            .assert_eq(&said("wm notes soon"));
+        expect!["line 1, `notes text=\"a`: a quote or bracket is not closed"].assert_eq(&said("notes text=\"a"));
+        t.play("clock 5s");
+        expect!["line 1, `clock 4s`: the clock is at 5s already"]
+            .assert_eq(&t.try_play("clock 4s").unwrap_err().to_string());
+    }
+
+    #[test]
+    fn an_end_beside_an_idle_source_is_not_the_end_of_time() {
+        for parallelism in [1, 4] {
+            let mut t = TestFlow::parallel(parallelism, notes);
+            let told = t.play("idle notes\nend rest\nactive notes\nnotes id=1 text=x tags=[] at=0\nend");
+            expect![[r"
+                idle notes
+                end rest
+                active notes
+                notes id=1 text=x tags=[] at=0
+                  out: +I x, 0, false
+                end
+            "]]
+            .assert_eq(&told);
+            assert!(t.take_progress("out").ends_with(&[Progress::At(Watermark::END), Progress::End]));
+        }
+    }
+
+    #[test]
+    fn a_source_that_was_idle_is_heard_again_with_its_watermark() {
+        let mut t = TestFlow::new(notes);
+        t.play("idle rest\nwm notes 5s");
+        assert_eq!(t.take_progress("out").last(), Some(&Progress::At(Watermark::at(EventTime::from_millis(5_000)))));
+        t.play("idle notes\nwm notes 7s\nwm rest 8s");
+        assert_eq!(t.take_progress("out").last(), Some(&Progress::At(Watermark::at(EventTime::from_millis(7_000)))));
+    }
+}

@@ -1,0 +1,152 @@
+//! A join of the results of a join.
+
+use flowjoin::{EventTime, Flow, Progress, RowKind, millis};
+use flowjoin_testkit::oracle::Interval;
+use flowjoin_testkit::{ChangelogChecker, TestFlow, TestSink};
+use proptest::prelude::*;
+
+use super::config;
+use super::history::{Frontier, NAMES, Row, Step, at, awake, fact, facts, row, say, sorted, taken};
+use super::keyed::{Joined, table};
+
+type Pair = (Option<Row>, Option<Row>);
+type Triple = (Pair, Row);
+
+fn key_of(pair: &Pair) -> Option<u8> {
+    pair.0.as_ref().or(pair.1.as_ref()).and_then(|row| row.key)
+}
+
+// The rows of the first join, and then their results with those of `c`.
+fn interval_then_regular(flow: &Flow, lower: i64, upper: i64, optional: [bool; 2]) {
+    let input = |index: usize| facts(flow, NAMES[index]).map(|fact| fact.row).key_by(|row| row.key);
+    let pairs = input(0)
+        .optional_if(optional[0])
+        .interval_join(input(1).optional_if(optional[1]))
+        .named("first")
+        .between(millis(lower), millis(upper))
+        .select(|left, right| -> Pair { (left.cloned(), right.cloned()) });
+    pairs
+        .key_by(key_of)
+        .join(input(2))
+        .named("second")
+        .keep_forever()
+        .select(|pair, row| -> Triple { (pair.clone(), row.clone()) })
+        .sink_to(TestSink::new("out"));
+}
+
+fn left_then_regular(flow: &Flow) {
+    let input = |index: usize| facts(flow, NAMES[index]).map(|fact| fact.row).key_by(|row| row.key);
+    let wide = input(0)
+        .join(input(1).optional())
+        .named("first")
+        .keep_forever()
+        .select(|left, right| -> Pair { (Some(left.clone()), right.cloned()) });
+    wide.key_by(key_of)
+        .optional()
+        .join(input(2))
+        .named("second")
+        .keep_forever()
+        .select(|pair, row| (pair.cloned(), row.clone()))
+        .sink_to(TestSink::new("out"));
+}
+
+fn check_interval(
+    parallelism: usize,
+    (lower, upper, optional): (i64, i64, [bool; 2]),
+    third: &[Row],
+    steps: &[Step],
+) -> Result<(), TestCaseError> {
+    let mut t = TestFlow::parallel(parallelism, |flow| interval_then_regular(flow, lower, upper, optional));
+    // All rows of `c` are there, so the watermark of the second join is that of the results of the first.
+    for row in third {
+        t.send("c", fact(RowKind::Insert, row.clone(), 0));
+    }
+    t.end("c");
+    let mut frontier = Frontier::new(2);
+    let mut rows: [Vec<Row>; 2] = Default::default();
+    for step in steps {
+        match *step {
+            Step::Row { input, key, value, time } if !frontier.has_ended(input) => {
+                let row = Row { key, value, stamp: time };
+                if time >= frontier.at() {
+                    rows[input].push(row.clone());
+                }
+                t.send(NAMES[input], fact(RowKind::Insert, row, time));
+            }
+            Step::Watermark { input, at: time } => say(&mut t, &mut frontier, input, at(time)),
+            Step::End(input) => say(&mut t, &mut frontier, input, Progress::End),
+            _ => {}
+        }
+    }
+    t.end_all();
+    let keyed =
+        |rows: &[Row]| -> Vec<_> { rows.iter().map(|row| (row.key, EventTime::from_millis(row.stamp))).collect() };
+    let interval = Interval { lower: millis(lower), upper: millis(upper), optional };
+    let pairs = interval.join(&keyed(&rows[0]), &keyed(&rows[1])).pairs.into_iter();
+    let pairs: Vec<Pair> = pairs
+        .map(|(left, right)| (left.map(|place| rows[0][place].clone()), right.map(|place| rows[1][place].clone())))
+        .collect();
+    let meets = |pair: &Pair, row: &Row| row.key.is_some() && key_of(pair) == row.key;
+    let expected = pairs
+        .iter()
+        .flat_map(|pair| third.iter().filter(|row| meets(pair, row)).map(|row| (pair.clone(), row.clone())));
+    let came = taken::<Triple>(&mut t, "out").into_iter().map(|(_, triple, _)| triple);
+    prop_assert_eq!(sorted(came), sorted(expected));
+    let account = t.figures("second").accounts[0];
+    prop_assert_eq!((account.late, account.rows), (0, pairs.len() as u64));
+    Ok(())
+}
+
+fn check_left(parallelism: usize, steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut t = TestFlow::parallel(parallelism, left_then_regular);
+    let mut rows: Vec<Vec<Row>> = vec![Vec::new(); 3];
+    let mut standing = ChangelogChecker::new();
+    for step in steps {
+        let Step::Row { input, key, value, time } = *step else { continue };
+        let row = Row { key, value, stamp: 0 };
+        rows[input].push(row.clone());
+        t.send(NAMES[input], fact(RowKind::Insert, row, time));
+        for (kind, row, _) in taken::<(Option<Pair>, Row)>(&mut t, "out") {
+            let applied = standing.apply(kind, row);
+            prop_assert!(applied.is_ok(), "{}", applied.unwrap_err());
+        }
+        let wide: Vec<Joined> = table(&rows[..2], &[false, true]);
+        let mut expected = Vec::new();
+        for third in &rows[2] {
+            let meets =
+                |pair: &&Joined| third.key.is_some() && pair[0].as_ref().is_some_and(|row| row.key == third.key);
+            let pairs: Vec<&Joined> = wide.iter().filter(meets).collect();
+            if pairs.is_empty() {
+                expected.push((None, third.clone()));
+            }
+            expected.extend(pairs.into_iter().map(|pair| (Some((pair[0].clone(), pair[1].clone())), third.clone())));
+        }
+        prop_assert_eq!(standing.table(), sorted(expected));
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(config(200))]
+
+    // Of inputs that are awake: those downstream do not wait for a join whose inputs are all idle, and what it then
+    // still has to say may be late for them.
+    #[test]
+    fn no_result_of_an_interval_join_is_late_for_the_next(
+        bounds in (-9..9i64, 0..15i64, any::<[bool; 2]>()).prop_map(|(lower, width, optional)| (lower, lower + width, optional)),
+        third in prop::collection::vec((0..3u8, 0..2u8), 0..4),
+        steps in prop::collection::vec(awake(2, 0..40), 0..40),
+    ) {
+        let third: Vec<Row> = third.into_iter().map(|(key, value)| Row { key: Some(key), value, stamp: 0 }).collect();
+        for parallelism in [1, 4] {
+            check_interval(parallelism, bounds, &third, &steps)?;
+        }
+    }
+
+    #[test]
+    fn a_join_of_a_changelog_follows_it(steps in prop::collection::vec(row(3, 0..9), 0..30)) {
+        for parallelism in [1, 4] {
+            check_left(parallelism, &steps)?;
+        }
+    }
+}
