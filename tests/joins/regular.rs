@@ -242,7 +242,7 @@ fn a_row_expires_on_the_clock_of_the_watermark() {
               late-a +I late behind 110 @109
             wm 119
             wm 120
-              alone-b +I s expired @110
+              alone-b +I s expired @120
             account j
               a: rows 2, matched 1, late 1
               b: rows 2, matched 1, expired 1"#]],
