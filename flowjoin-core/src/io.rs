@@ -41,7 +41,7 @@ impl Endpoint {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be opened as a stream of `{T}`",
     label = "not a source of this stream",
-    note = "a stream takes append-only sources: `JsonLines`, `Csv`, `Memory`, `Generate`, `FromStream`"
+    note = "a stream takes append-only sources of its rows: `JsonLines::file(path)`, `Csv::file(path)`, `Memory`, `Generate`, `FromStream`"
 )]
 pub trait StreamSource<T: Data>: Send + Sync + 'static {
     /// What explain says about it.
@@ -138,7 +138,11 @@ impl BadRecords for FailOnBad {
 }
 
 /// Where a stream goes to.
-#[diagnostic::on_unimplemented(message = "`{Self}` cannot take rows of `{T}`", label = "not a sink for this stream")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot take rows of `{T}`",
+    label = "not a sink for this stream",
+    note = "sinks are `JsonLines::sink(path)`, `JsonLines::upsert(path)`, `Csv::sink(path)`, `MemorySink`, `ToChannel`"
+)]
 pub trait Sink<T: Data>: Send + Sync + 'static {
     /// [`TakesAppend`] if only inserts can be taken, [`TakesChanges`] if updates and deletes can be too.
     type Takes;

@@ -18,7 +18,7 @@ use crate::time::EventTime;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a key",
     label = "not a key",
-    note = "keys are integers, `bool`, `char`, `String`, `Vec<u8>`, `EventTime`, `Option`s and tuples of these; a float only as `FloatKey`"
+    note = "keys are integers of a fixed size (not `usize`), `bool`, `char`, `String`, `Vec<u8>`, `EventTime`, `Option`s and tuples of these; a float only as `FloatKey`"
 )]
 pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
     /// Appends the bytes of the key; their order is the order of the keys, and no key's bytes begin another's.

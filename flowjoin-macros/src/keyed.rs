@@ -12,7 +12,8 @@ use crate::row::{Column, Errors, Row, bounded, dependent, marks, mistaken};
 /// What the derive puts behind the struct: the impl, or the mistakes and an impl that never runs.
 pub(crate) fn expand(input: &DeriveInput) -> TokenStream {
     derive(input).unwrap_or_else(|error| {
-        mistaken(error, input, |generics| implement(input, generics, &quote!(()), &quote!(::core::unreachable!())))
+        let value = quote!(::core::unreachable!());
+        mistaken(error, input, |generics| implement(input, generics, "", (&quote!(()), &value)))
     })
 }
 
@@ -33,10 +34,21 @@ fn derive(input: &DeriveInput) -> Result<TokenStream> {
         _ => (quote!((#(#types),*)), quote!((#(#values),*)), types.clone()),
     };
     let generics = bounded(&input.generics, &promised, "Key");
-    Ok(implement(input, &generics, &key, &value))
+    Ok(implement(input, &generics, &in_words(&columns), (&key, &value)))
 }
 
-fn implement(input: &DeriveInput, generics: &Generics, key: &TokenStream, value: &TokenStream) -> TokenStream {
+// What explain says: `order_id`, or `(store, product_id)`.
+fn in_words(columns: &[&Column<'_>]) -> String {
+    let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+    if names.len() == 1 { names.concat() } else { format!("({})", names.join(", ")) }
+}
+
+fn implement(
+    input: &DeriveInput,
+    generics: &Generics,
+    words: &str,
+    (key, value): (&TokenStream, &TokenStream),
+) -> TokenStream {
     let name = &input.ident;
     let (parameters, arguments, conditions) = generics.split_for_impl();
     quote! {
@@ -46,6 +58,10 @@ fn implement(input: &DeriveInput, generics: &Generics, key: &TokenStream, value:
 
             fn key(&self) -> #key {
                 #value
+            }
+
+            fn key_name() -> &'static str {
+                #words
             }
         }
     }
@@ -127,6 +143,10 @@ mod tests {
                     fn key(&self) -> u64 {
                         <u64 as ::core::clone::Clone>::clone(&self.r#type)
                     }
+
+                    fn key_name() -> &'static str {
+                        "type"
+                    }
                 }
             },
         );
@@ -152,6 +172,10 @@ mod tests {
                             <String as ::core::clone::Clone>::clone(&self.0),
                             <Option<u64> as ::core::clone::Clone>::clone(&self.2)
                         )
+                    }
+
+                    fn key_name() -> &'static str {
+                        "(0, 2)"
                     }
                 }
             },

@@ -1,5 +1,6 @@
 //! The shell around one task: it waits for input, hands it in, and carries out what comes of it.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use flowjoin_core::op::source::AnyPage;
 use flowjoin_core::plan::{NodeId, Plan};
 use flowjoin_core::task::{Effect, Task, TaskInput};
 use flowjoin_core::{IoError, OpFigures, Progress};
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, watch};
 
@@ -83,6 +84,10 @@ impl Shell {
         let mut written = None;
         let mut has_inbox = true;
         while !self.task.is_done() {
+            // Nothing can come any more, and the end has not: a neighbour failed, and will say why.
+            if !has_inbox && reads.is_empty() && parked.is_empty() {
+                return Err(Error::Cancelled);
+            }
             let event = self.wait(&mut reads, !parked.is_empty(), has_inbox, written).await;
             match event {
                 Event::Letter((inlet, message)) => self.hand_in(TaskInput::Message(inlet, message))?,
@@ -109,7 +114,8 @@ impl Shell {
             pace.on_end(*member);
         }
         for (node, writer) in &mut self.writers {
-            writer.close().await.map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
+            let closed = guarded("closing", writer.close()).await;
+            closed.map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
         }
         self.publish();
         Ok(())
@@ -159,10 +165,7 @@ impl Shell {
         match done {
             Ok(done) => Ok(done?),
             Err(panic) => {
-                let text = panic.downcast_ref::<String>().cloned();
-                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
-                let message = text.unwrap_or_else(|| "without a message".to_string());
-                Err(Error::Panic { operator: self.task.at_work().to_string(), message })
+                Err(Error::Panic { operator: self.task.at_work().to_string(), message: said(panic.as_ref()) })
             }
         }
     }
@@ -231,7 +234,8 @@ impl Shell {
                 Effect::Write(node, batch) => {
                     wrote = true;
                     let writer = self.writers.get_mut(&node).ok_or(Error::Cancelled)?;
-                    writer.write(batch).await.map_err(|cause| io_error(&self.shared.plan, node, cause))?;
+                    let written = guarded("writing", writer.write(batch)).await;
+                    written.map_err(|cause| io_error(&self.shared.plan, node, cause))?;
                 }
                 Effect::Bad(node, records) => {
                     let policy = self.shared.bad.get(&node).ok_or(Error::Cancelled)?;
@@ -251,7 +255,8 @@ impl Shell {
             return Ok(());
         }
         for (node, writer) in &mut self.writers {
-            writer.flush().await.map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
+            let flushed = guarded("flushing", writer.flush()).await;
+            flushed.map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
         }
         *written = None;
         Ok(())
@@ -266,9 +271,24 @@ impl Shell {
 
 fn read(mut source: Source, page_rows: usize) -> BoxFuture<'static, Read> {
     Box::pin(async move {
-        let page = source.reader.read(page_rows).await;
+        let page = guarded("reading", source.reader.read(page_rows)).await;
         (source, page)
     })
+}
+
+// A panic of a reader or writer, or of a function that a user gave it, is an error of that end.
+async fn guarded<T>(
+    verb: &str,
+    work: impl Future<Output = std::result::Result<T, IoError>>,
+) -> std::result::Result<T, IoError> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.unwrap_or_else(|panic| Err(IoError::new(format!("{verb} panicked: {}", said(panic.as_ref())))))
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
+    text.unwrap_or_else(|| "without a message".to_string())
 }
 
 async fn may_read(pace: Option<(Arc<Pace>, usize)>) {

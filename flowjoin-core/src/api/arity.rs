@@ -20,7 +20,7 @@ use crate::op::multi_join::MultiJoin as MultiJoinOp;
 use crate::op::{Outbox, Port};
 use crate::plan::Op;
 use crate::record::Data;
-use crate::state::{RowId, Slab, StateShape};
+use crate::state::{Held, RowId, Slab, StateShape};
 use crate::time::{EventTime, Watermark};
 
 /// Rows asked for ahead of use.
@@ -71,11 +71,18 @@ macro_rules! arity {
                     return;
                 }
                 let mut batch = Batch::with_capacity(combos.len());
+                for combo in combos.iter().take(AHEAD) {
+                    $(self.slabs.$i.prefetch(combo.ids[$i]);)+
+                }
+                // Neighbours share most of their rows, which need to be found once.
+                let mut found = [RowId::MISSING; $n];
+                $(let mut $row: Option<&Held<$I::Row>> = None;)+
                 for (index, combo) in combos.iter().enumerate() {
-                    if let Some(next) = combos.get(index + AHEAD) {
-                        $(self.slabs.$i.prefetch(next.ids[$i]);)+
+                    if let Some([before, next]) = combos.get(index + AHEAD - 1..=index + AHEAD) {
+                        $(if next.ids[$i] != before.ids[$i] { self.slabs.$i.prefetch(next.ids[$i]); })+
                     }
-                    $(let $row = self.slabs.$i.get(combo.ids[$i]);)+
+                    $(if combo.ids[$i] != found[$i] { $row = self.slabs.$i.get(combo.ids[$i]); })+
+                    found = combo.ids;
                     let time = combo.cause $(.max($row.map_or(EventTime::MIN, |held| held.time)))+;
                     let made = (self.select)($($I::view($row.map(|held| &held.row))),+);
                     batch.push(made, time, combo.kind);
@@ -153,11 +160,14 @@ macro_rules! arity {
             }
         }
 
-        impl<$A: JoinInput $(, $T: JoinsOn<$A::Key>)+> MultiJoin<($A, $($T),+)> {
+        // The bounds stand on the methods, so that an input of another key is told why.
+        impl<$A, $($T),+> MultiJoin<($A, $($T),+)> {
             /// Makes a row of each result: the function gets a reference to the row of each input, `Option<&Row>` for
             /// an optional one.
             pub fn select<O, F, M>(self, select: F) -> Stream<O, M>
             where
+                $A: JoinInput,
+                $($T: JoinsOn<$A::Key>,)+
                 O: Data,
                 F: for<'a> Fn($A::Ref<'a> $(, $T::Ref<'a>)+) -> O + Send + Sync + 'static,
                 M: Mode,
@@ -181,6 +191,8 @@ macro_rules! arity {
             pub fn select_with_unmatched<O, F, M>(self, select: F)
                 -> (Stream<O, M>, (Stream<Unmatched<$A::Row>>, $(Stream<Unmatched<$T::Row>>),+))
             where
+                $A: JoinInput,
+                $($T: JoinsOn<$A::Key>,)+
                 O: Data,
                 F: for<'a> Fn($A::Ref<'a> $(, $T::Ref<'a>)+) -> O + Send + Sync + 'static,
                 M: Mode,
@@ -191,13 +203,19 @@ macro_rules! arity {
             }
 
             /// The rows of each input that came behind the watermark; to be taken before the join is ended.
-            pub fn late(&self) -> ($(Stream<Late<$I::Row>>,)+) {
+            pub fn late(&self) -> ($(Stream<Late<$I::Row>>,)+)
+            where
+                $A: JoinInput,
+                $($T: JoinsOn<$A::Key>,)+
+            {
                 ($(self.placed().late::<$I::Row>($i),)+)
             }
 
             /// Makes a tuple of copies of each result: for a quick start.
             pub fn into_tuples<M>(self) -> Stream<($A::Owned, $($T::Owned),+), M>
             where
+                $A: JoinInput,
+                $($T: JoinsOn<$A::Key>,)+
                 M: Mode,
                 ($A::Padding, $($T::Padding),+): MergedMode<Out = M>,
                 ($A::Owned, $($T::Owned),+): Data,

@@ -23,6 +23,7 @@ use crate::record::Event;
 #[derive(Clone)]
 pub struct Flow {
     name: Arc<str>,
+    place: &'static Location<'static>,
     draft: Arc<Mutex<Draft>>,
 }
 
@@ -50,8 +51,9 @@ pub struct Output {
 
 impl Flow {
     /// An empty flow.
+    #[track_caller]
     pub fn new(name: impl AsRef<str>) -> Flow {
-        Flow { name: Arc::from(name.as_ref()), draft: Arc::default() }
+        Flow { name: Arc::from(name.as_ref()), place: Location::caller(), draft: Arc::default() }
     }
 
     /// Its name.
@@ -96,7 +98,7 @@ impl Flow {
         if nodes.len() < draft.nodes.len() {
             return Err(PlanErrors(errors));
         }
-        Plan::check(self.name.to_string(), nodes, errors).map_err(PlanErrors)
+        Plan::check((self.name.to_string(), self.place), nodes, errors).map_err(PlanErrors)
     }
 
     /// What the flow is, in words: print it, or take its JSON or Mermaid form.
@@ -147,7 +149,7 @@ impl Flow {
     pub(crate) fn must_own(&self, input: &Output, place: &'static Location<'static>) {
         if !self.is(&input.flow) {
             let message = format!(
-                "`{}` belongs to flow `{}`, not to `{}`: streams of different flows cannot meet",
+                "`{}` belongs to flow `{}`, not to `{}`: streams of different flows cannot meet, so open both on one",
                 input.label,
                 input.flow.name(),
                 self.name()

@@ -104,7 +104,7 @@ impl<K: Key, T: Data, M: Mode> JoinInput for Optional<KeyedStream<K, T, M>> {
 /// An input that is keyed by `K`, as the other inputs of the join are.
 #[diagnostic::on_unimplemented(
     message = "this input is not keyed by `{K}`",
-    label = "its key is of another type, or it has none",
+    label = "this input is `{Self}`",
     note = "all inputs of a join need one key type: convert inside `.key_by(|row| ..)`"
 )]
 pub trait JoinsOn<K: Key>: JoinInput<Key = K> {}

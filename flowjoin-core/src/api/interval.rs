@@ -111,7 +111,7 @@ impl<A, B> IntervalJoin<A, B> {
             if before && bounds.lower > bounds.upper {
                 let [lower, upper] = *asked;
                 let message = format!(
-                    "no time is left in the interval [{lower}, {upper}] once its ends are excluded: [{}, {}]",
+                    "no time is left in the interval [{lower}, {upper}] once its ends are excluded: [{}, {}]; widen it, or keep an end",
                     bounds.lower, bounds.upper
                 );
                 placed.draft.flow().report(message, place);
@@ -138,10 +138,13 @@ impl<A, B> IntervalJoin<A, B> {
     }
 }
 
-impl<A: JoinInput, B: JoinsOn<A::Key>> IntervalJoin<A, B> {
+// The bounds stand on the methods, so that an input of another key is told why.
+impl<A, B> IntervalJoin<A, B> {
     /// Makes a row of each pair, and of each row without a partner where the other side is optional.
     pub fn select<O, F>(self, select: F) -> Stream<O, Append>
     where
+        A: JoinInput,
+        B: JoinsOn<A::Key>,
         O: Data,
         F: for<'a> Fn(A::Ref<'a>, B::Ref<'a>) -> O + Send + Sync + 'static,
     {
@@ -166,6 +169,8 @@ impl<A: JoinInput, B: JoinsOn<A::Key>> IntervalJoin<A, B> {
         select: F,
     ) -> (Stream<O, Append>, (Stream<Unmatched<A::Row>>, Stream<Unmatched<B::Row>>))
     where
+        A: JoinInput,
+        B: JoinsOn<A::Key>,
         O: Data,
         F: for<'a> Fn(A::Ref<'a>, B::Ref<'a>) -> O + Send + Sync + 'static,
     {
@@ -174,13 +179,20 @@ impl<A: JoinInput, B: JoinsOn<A::Key>> IntervalJoin<A, B> {
     }
 
     /// The rows of each side that came behind the watermark; to be taken before the join is ended.
-    pub fn late(&self) -> (Stream<Late<A::Row>>, Stream<Late<B::Row>>) {
+    #[allow(clippy::type_complexity)]
+    pub fn late(&self) -> (Stream<Late<A::Row>>, Stream<Late<B::Row>>)
+    where
+        A: JoinInput,
+        B: JoinsOn<A::Key>,
+    {
         (self.placed().late::<A::Row>(0), self.placed().late::<B::Row>(1))
     }
 
     /// Makes a tuple of copies of each result: for a quick start.
     pub fn into_tuples(self) -> Stream<(A::Owned, B::Owned), Append>
     where
+        A: JoinInput,
+        B: JoinsOn<A::Key>,
         (A::Owned, B::Owned): Data,
     {
         self.select(|left, right| (A::own(left), B::own(right)))

@@ -20,6 +20,7 @@ use crate::state::Ttl;
 pub struct KeyedStream<K, T, M = Append> {
     pub(super) out: Output,
     pub(super) ttl: Option<Ttl>,
+    #[allow(clippy::type_complexity)]
     rows: PhantomData<fn() -> (K, T, M)>,
 }
 

@@ -36,7 +36,7 @@ impl Mode for Changelog {
     message = "this join needs append-only input, but the stream is `{Self}`",
     label = "updates and deletes arrive here",
     note = "rows already joined could not be taken back; use `.join(..)` or `multi_join!`, whose results can change",
-    note = "if updates may be ignored, say so with `.only_inserts()`"
+    note = "if updates may be ignored, say so with `.only_inserts()` before the stream is keyed"
 )]
 pub trait AppendOnly: Mode {}
 

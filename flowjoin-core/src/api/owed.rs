@@ -1,6 +1,7 @@
 //! Joins that still owe something: a time-to-live, or bounds.
 //!
-//! Their `select` exists only to say so: it cannot be called.
+//! Their `select` exists only to say so: it cannot be called, and gives whatever is asked of it, so that nothing that
+//! follows is an error too.
 
 use std::panic::Location;
 
@@ -34,47 +35,53 @@ pub trait BoundsGiven {}
 
 impl<J> NeedsTtl<J> {
     /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`.
-    pub fn select<F>(self, _select: F)
+    pub fn select<F, R>(self, _select: F) -> R
     where
         Self: TtlGiven,
     {
+        unreachable!("{OWED}")
     }
 
     /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`.
-    pub fn select_with_unmatched<F>(self, _select: F)
+    pub fn select_with_unmatched<F, R>(self, _select: F) -> R
     where
         Self: TtlGiven,
     {
+        unreachable!("{OWED}")
     }
 
     /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`.
-    pub fn into_tuples(self)
+    pub fn into_tuples<R>(self) -> R
     where
         Self: TtlGiven,
     {
+        unreachable!("{OWED}")
     }
 }
 
 impl<J> NeedsBounds<J> {
     /// Cannot be called: the join owes `.between(lower, upper)`.
-    pub fn select<F>(self, _select: F)
+    pub fn select<F, R>(self, _select: F) -> R
     where
         Self: BoundsGiven,
     {
+        unreachable!("{OWED}")
     }
 
     /// Cannot be called: the join owes `.between(lower, upper)`.
-    pub fn select_with_unmatched<F>(self, _select: F)
+    pub fn select_with_unmatched<F, R>(self, _select: F) -> R
     where
         Self: BoundsGiven,
     {
+        unreachable!("{OWED}")
     }
 
     /// Cannot be called: the join owes `.between(lower, upper)`.
-    pub fn into_tuples(self)
+    pub fn into_tuples<R>(self) -> R
     where
         Self: BoundsGiven,
     {
+        unreachable!("{OWED}")
     }
 }
 
@@ -89,3 +96,5 @@ pub(super) fn checked(ttl: Ttl, at: &Output, place: &'static Location<'static>) 
     }
     ttl
 }
+
+const OWED: &str = "no type has the promise that is asked for";

@@ -53,6 +53,10 @@ pub fn send_unmatched<T: Data>(slab: &mut Slab<T>, ids: &[RowId], reason: Reason
     out.send(port, AnyBatch::new(batch));
 }
 
+fn side_label(what: &str, input: &str) -> String {
+    format!("{what} {input}")
+}
+
 /// A join that is being put together: its inputs, its name, and its place in the plan.
 pub struct JoinDraft {
     pub inputs: Vec<Input>,
@@ -67,6 +71,7 @@ pub struct Placed {
 }
 
 impl JoinDraft {
+    /// The flow that it belongs to.
     pub fn flow(&self) -> &Flow {
         &self.inputs[0].output.flow
     }
@@ -83,23 +88,25 @@ impl JoinDraft {
 
     fn name(&self, kind: &str) -> String {
         let labels = || self.inputs.iter().map(|input| input.output.label.as_str()).collect::<Vec<_>>();
-        self.name.clone().unwrap_or_else(|| format!("{}-{kind}", labels().join("-")))
+        self.name.clone().unwrap_or_else(|| format!("{}-{kind}", labels().join("-").replace(' ', "-")))
     }
 }
 
 impl Placed {
     /// The stream of a side output.
-    pub fn side<T: Data>(&self, port: Port) -> Stream<T> {
-        let label = format!("{}#{}", self.draft.inputs[0].output.label, port.0);
+    fn side<T: Data>(&self, what: &str, input: usize, port: Port) -> Stream<T> {
+        let label = side_label(what, &self.draft.inputs[input].output.label);
         Stream::at(Output { flow: self.draft.flow().clone(), from: self.node, port, label })
     }
 
+    /// The stream of the rows of an input that were left alone.
     pub fn unmatched<T: Data>(&self, input: usize) -> Stream<Unmatched<T>> {
-        self.side(unmatched_port(input))
+        self.side("unmatched", input, unmatched_port(input))
     }
 
+    /// The stream of the rows of an input that came behind the watermark.
     pub fn late<T: Data>(&self, input: usize) -> Stream<Late<T>> {
-        self.side(late_port(input, self.draft.inputs.len()))
+        self.side("late", input, late_port(input, self.draft.inputs.len()))
     }
 
     /// Puts the finished join into the plan; returns its main output.
@@ -117,7 +124,7 @@ impl Placed {
         };
         let name = draft.name(kind);
         let labels: Vec<&str> = draft.inputs.iter().map(|input| input.output.label.as_str()).collect();
-        let side = |what: &str, label: &&str| PortInfo { label: format!("{what} {label}"), mode: ChangeMode::Append };
+        let side = |what: &str, label: &&str| PortInfo { label: side_label(what, label), mode: ChangeMode::Append };
         let mut ports = vec![PortInfo::main(mode)];
         ports.extend(labels.iter().map(|label| side("unmatched", label)));
         ports.extend(labels.iter().map(|label| side("late", label)));

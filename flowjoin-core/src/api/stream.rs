@@ -35,98 +35,6 @@ impl<T: Data, M: Mode> Stream<T, M> {
         Stream { out, rows: PhantomData }
     }
 
-    /// Makes a row of each row. The function must give the same for the same row: in a changelog a row is taken back by
-    /// what it was mapped to.
-    #[track_caller]
-    pub fn map<O: Data, F: Fn(T) -> O + Send + Sync + 'static>(self, f: F) -> Stream<O, M> {
-        self.apply("map", Location::caller(), move |row, out| out(f(row)))
-    }
-
-    /// Keeps the rows that the test holds for.
-    #[track_caller]
-    pub fn filter<F: Fn(&T) -> bool + Send + Sync + 'static>(self, f: F) -> Stream<T, M> {
-        self.apply("filter", Location::caller(), move |row, out| {
-            if f(&row) {
-                out(row);
-            }
-        })
-    }
-
-    /// Makes any number of rows of each row; each has its time and kind.
-    #[track_caller]
-    pub fn flat_map<O, I, F>(self, f: F) -> Stream<O, M>
-    where
-        O: Data,
-        I: IntoIterator<Item = O>,
-        F: Fn(T) -> I + Send + Sync + 'static,
-    {
-        self.apply("flat_map", Location::caller(), move |row, out| f(row).into_iter().for_each(out))
-    }
-
-    /// Puts two streams together; rows keep their order within each, and the watermark is the lesser of the two.
-    #[track_caller]
-    pub fn union<N: Mode>(self, other: Stream<T, N>) -> Stream<T, M::Out>
-    where
-        M: MergeMode<N>,
-    {
-        let flow = self.out.flow.clone();
-        let label = format!("{}+{}", self.out.label, other.out.label);
-        let output = flow.add(NewNode {
-            name: "union".to_string(),
-            op: Op::Union,
-            inputs: &[self.out, other.out],
-            ports: vec![PortInfo::main(<M::Out as Mode>::MODE)],
-            build: Build::Operator(Arc::new(|_| Box::new(Pass::new(2)))),
-            place: Location::caller(),
-        });
-        Stream::at(Output { label, ..output })
-    }
-
-    /// Keys the rows by a function of each: `.key_by(|p| p.order_id)`, `.key_by(Order::key)`. Rows of one key meet in one
-    /// task; the key is taken once a row.
-    ///
-    /// A key of `Option` that is `None` matches nothing.
-    #[track_caller]
-    pub fn key_by<K: Key, F: Fn(&T) -> K + Send + Sync + 'static>(self, key: F) -> KeyedStream<K, T, M> {
-        let label = function_name::<F>();
-        KeyedStream::by(self.out, label, Arc::new(key), Location::caller())
-    }
-
-    /// Keys the rows by the key of their [`Keyed`].
-    #[track_caller]
-    pub fn keyed(self) -> KeyedStream<T::Key, T, M>
-    where
-        T: Keyed,
-    {
-        KeyedStream::by(self.out, T::key_name().to_string(), Arc::new(T::key), Location::caller())
-    }
-
-    /// Sends the rows to a sink.
-    #[track_caller]
-    pub fn sink_to<S: Sink<T>>(self, sink: S)
-    where
-        S::Takes: Accepts<M>,
-    {
-        let sink = erase_sink(sink);
-        let flow = self.out.flow.clone();
-        flow.add(NewNode {
-            name: sink.endpoint().name,
-            op: Op::Sink,
-            inputs: &[self.out],
-            ports: vec![PortInfo::main(M::MODE)],
-            build: Build::Sink(sink),
-            place: Location::caller(),
-        });
-    }
-
-    /// Names the step that the stream comes from; sources, sinks and joins are found by their names.
-    pub fn named(mut self, name: impl Into<String>) -> Self {
-        let name = name.into();
-        self.out.flow.rename(self.out.from, name.clone());
-        self.out.label = name;
-        self
-    }
-
     fn apply<O: Data>(
         self,
         verb: &'static str,
@@ -159,6 +67,119 @@ impl<T: Data, M: Mode> Stream<T, M> {
             build: Build::Operator(Arc::new(move |_| Box::new(Apply::new(function.clone())))),
             place,
         }))
+    }
+}
+
+// The bounds stand on the methods, so that a stream of something that is no row is told why.
+impl<T, M> Stream<T, M> {
+    /// Makes a row of each row. The function must give the same for the same row: in a changelog a row is taken back by
+    /// what it was mapped to.
+    #[track_caller]
+    pub fn map<O: Data, F: Fn(T) -> O + Send + Sync + 'static>(self, f: F) -> Stream<O, M>
+    where
+        T: Data,
+        M: Mode,
+    {
+        self.apply("map", Location::caller(), move |row, out| out(f(row)))
+    }
+
+    /// Keeps the rows that the test holds for.
+    #[track_caller]
+    pub fn filter<F: Fn(&T) -> bool + Send + Sync + 'static>(self, f: F) -> Stream<T, M>
+    where
+        T: Data,
+        M: Mode,
+    {
+        self.apply("filter", Location::caller(), move |row, out| {
+            if f(&row) {
+                out(row);
+            }
+        })
+    }
+
+    /// Makes any number of rows of each row; each has its time and kind.
+    #[track_caller]
+    pub fn flat_map<O, I, F>(self, f: F) -> Stream<O, M>
+    where
+        T: Data,
+        M: Mode,
+        O: Data,
+        I: IntoIterator<Item = O>,
+        F: Fn(T) -> I + Send + Sync + 'static,
+    {
+        self.apply("flat_map", Location::caller(), move |row, out| f(row).into_iter().for_each(out))
+    }
+
+    /// Puts two streams together; rows keep their order within each, and the watermark is the lesser of the two.
+    #[track_caller]
+    pub fn union<N: Mode>(self, other: Stream<T, N>) -> Stream<T, M::Out>
+    where
+        T: Data,
+        M: MergeMode<N>,
+    {
+        let flow = self.out.flow.clone();
+        let label = format!("{}+{}", self.out.label, other.out.label);
+        let output = flow.add(NewNode {
+            name: "union".to_string(),
+            op: Op::Union,
+            inputs: &[self.out, other.out],
+            ports: vec![PortInfo::main(<M::Out as Mode>::MODE)],
+            build: Build::Operator(Arc::new(|_| Box::new(Pass::new(2)))),
+            place: Location::caller(),
+        });
+        Stream::at(Output { label, ..output })
+    }
+
+    /// Keys the rows by a function of each: `.key_by(|p| p.order_id)`, `.key_by(Order::key)`. Rows of one key meet in one
+    /// task; the key is taken once a row.
+    ///
+    /// A key of `Option` that is `None` matches nothing.
+    #[track_caller]
+    pub fn key_by<K: Key, F: Fn(&T) -> K + Send + Sync + 'static>(self, key: F) -> KeyedStream<K, T, M>
+    where
+        T: Data,
+        M: Mode,
+    {
+        let label = function_name::<F>();
+        KeyedStream::by(self.out, label, Arc::new(key), Location::caller())
+    }
+
+    /// Keys the rows by the key of their [`Keyed`].
+    #[track_caller]
+    pub fn keyed<K: Key>(self) -> KeyedStream<K, T, M>
+    where
+        T: Keyed<Key = K>,
+        M: Mode,
+    {
+        KeyedStream::by(self.out, T::key_name().to_string(), Arc::new(T::key), Location::caller())
+    }
+
+    /// Sends the rows to a sink.
+    #[track_caller]
+    pub fn sink_to<S: Sink<T>>(self, sink: S)
+    where
+        T: Data,
+        M: Mode,
+        S::Takes: Accepts<M>,
+    {
+        let sink = erase_sink(sink);
+        let flow = self.out.flow.clone();
+        flow.add(NewNode {
+            name: sink.endpoint().name,
+            op: Op::Sink,
+            inputs: &[self.out],
+            ports: vec![PortInfo::main(M::MODE)],
+            build: Build::Sink(sink),
+            place: Location::caller(),
+        });
+    }
+
+    /// Names the step that the stream comes from; sources, sinks and joins are found by their names.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        let name = name.into();
+        self.out.flow.rename(self.out.from, name.clone());
+        self.out.label = name;
+        self
     }
 }
 

@@ -120,6 +120,9 @@ impl<K: Key> IntervalJoin<K> {
             if let Some(next) = rows.as_slice().get(AHEAD) {
                 self.line.prefetch(next.hash);
             }
+            if let Some(next) = rows.as_slice().get(AHEAD / 2) {
+                self.line.prefetch_entry(next.hash);
+            }
             if key.is_null() {
                 self.on_null(side, id, time, out);
             } else {
@@ -232,6 +235,9 @@ impl<K: Key> IntervalJoin<K> {
             if let Some(next) = due.get(index + AHEAD) {
                 self.line.prefetch(next.hash);
             }
+            if let Some(next) = due.get(index + AHEAD / 2) {
+                self.line.prefetch_entry(next.hash);
+            }
             // A saturated close does not tell the row's time; the row itself does.
             let time = match self.bounds.time_of(side, EventTime::from_millis(at)) {
                 EventTime::MIN => self.rows.time(own, id),
@@ -301,4 +307,4 @@ impl<K: Key> Operator for IntervalJoin<K> {
 }
 
 const COMBOS_MAX: usize = 1_024;
-const AHEAD: usize = 12;
+const AHEAD: usize = 16;

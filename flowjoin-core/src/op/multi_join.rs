@@ -67,11 +67,15 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let mut rows = arrivals.rows.drain(..);
         let mut index = 0;
         while let Some(Arrival { key, hash, time, id }) = rows.next() {
-            // First the slot of a row is asked for, and once that is near, the lists that it names.
-            if let Some(next) = rows.as_slice().get(AHEAD) {
+            // First the place of a key in the index is asked for, then the entry that it names, then the lists of that.
+            let coming = rows.as_slice();
+            if let Some(next) = coming.get(AHEAD) {
                 self.table.prefetch(next.hash);
             }
-            if let Some(next) = rows.as_slice().get(AHEAD / 2) {
+            if let Some(next) = coming.get(AHEAD * 2 / 3) {
+                self.table.prefetch_entry(next.hash);
+            }
+            if let Some(next) = coming.get(AHEAD / 3) {
                 self.table.peek(next.hash, Lists::prefetch);
             }
             let kind = kinds.at(index);
@@ -150,19 +154,19 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 
     fn emit_product(&mut self, place: Place, step: Step, time: EventTime) {
-        let key = self.table.key_at(place).clone();
+        let silent = self.hushed.is_some() && self.table.at(place).0.hushed() != 0;
+        let hushed = self.hushed.as_ref().filter(|_| silent).map(|hushed| (hushed, self.table.key_at(place).clone()));
         let (lists, spill) = self.table.at(place);
-        let hushed = self.hushed.as_ref().filter(|_| lists.hushed() != 0);
         let runs = std::array::from_fn(|input| lists.list(input, spill));
         let combos = &mut self.combos;
         product::delta(&self.shape, &runs, step, &mut |adds, ids| {
             // What was never said is not taken back; and when a row leaves, what stood with it in silence stays silent.
-            let said = match hushed {
-                Some(hushed) if adds == step.enters => step.enters || hushed.stands(&key, ids),
-                Some(hushed) => {
+            let said = match &hushed {
+                Some((hushed, key)) if adds == step.enters => step.enters || hushed.stands(key, ids),
+                Some((hushed, key)) => {
                     let mut with = *ids;
                     with[step.input] = if step.enters { RowId::MISSING } else { step.row };
-                    hushed.stands(&key, &with)
+                    hushed.stands(key, &with)
                 }
                 None => true,
             };
@@ -229,13 +233,16 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 
     fn select(&mut self, out: &mut Outbox) {
+        // Combinations of one step share most of their rows, which need to be marked once.
+        let mut marked = [RowId::MISSING; N];
         for combo in self.combos.iter().filter(|combo| combo.kind.adds()) {
             let present = combo.ids.iter().filter(|id| !id.is_missing()).count();
             if present < 2 {
                 continue;
             }
             for (input, &id) in combo.ids.iter().enumerate() {
-                if !id.is_missing() && self.met[input].insert(id) {
+                let again = std::mem::replace(&mut marked[input], id) == id;
+                if !again && !id.is_missing() && self.met[input].insert(id) {
                     self.accounts[input].matched += 1;
                     self.accounts[input].open -= 1;
                 }
@@ -371,5 +378,5 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
 /// Combinations that are collected before they are selected.
 const COMBOS_MAX: usize = 1_024;
 
-/// Slots asked for ahead of use.
-const AHEAD: usize = 16;
+/// Rows whose place is asked for ahead of use.
+const AHEAD: usize = 24;

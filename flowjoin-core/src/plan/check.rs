@@ -4,15 +4,16 @@
 //! plan.
 
 use std::collections::BTreeMap;
+use std::panic::Location;
 
 use super::{Build, ChangeMode, Node, NodeId, Op};
 use crate::error::PlanError;
 use crate::state::{Keeps, Ttl};
 
 /// All the mistakes in a plan.
-pub fn all(nodes: &[Node]) -> Vec<PlanError> {
+pub fn all(nodes: &[Node], flow: &'static Location<'static>) -> Vec<PlanError> {
     let mut found = Vec::new();
-    found.extend(nothing_to_do(nodes));
+    found.extend(nothing_to_do(nodes, flow));
     found.extend(equal_names(nodes));
     found.extend(unread_outputs(nodes));
     found.extend(nodes.iter().filter_map(|node| silent_gaps(nodes, node)));
@@ -23,8 +24,7 @@ fn error(node: &Node, message: String) -> PlanError {
     PlanError { message, place: node.declared_at }
 }
 
-fn nothing_to_do(nodes: &[Node]) -> Option<PlanError> {
-    let place = std::panic::Location::caller();
+fn nothing_to_do(nodes: &[Node], place: &'static Location<'static>) -> Option<PlanError> {
     let message = "the flow has no source: open one with `flow.stream::<Row>(source)`".to_string();
     nodes.is_empty().then_some(PlanError { message, place })
 }
@@ -88,7 +88,11 @@ fn unread_outputs(nodes: &[Node]) -> Vec<PlanError> {
                 Op::KeyBy { .. } => "the result of `key_by`".to_string(),
                 Op::Sink => unreachable!("a sink is the end"),
             };
-            error(node, format!("{what} goes nowhere: send it on with `.sink_to(sink)`, or leave the step out"))
+            let remedy = match &node.op {
+                Op::KeyBy { .. } => "join it and end the join with `.select(..)`",
+                _ => "send it on with `.sink_to(sink)`",
+            };
+            error(node, format!("{what} goes nowhere: {remedy}, or leave the step out"))
         })
         .collect()
 }

@@ -32,6 +32,9 @@ pub struct Step {
     pub name: String,
     /// What it is: `source`, `multi join`, …
     pub kind: String,
+    /// The key of a join or key by, as far as it has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
     /// Settings, in words.
     pub detail: String,
     /// What it reads.

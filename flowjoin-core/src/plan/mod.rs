@@ -163,12 +163,16 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// A plan of these nodes, if it can run.
+    /// A plan of these nodes, if it can run; with the name of the flow and the place where it was begun.
     ///
     /// # Errors
     /// All the mistakes in it, those found while building first.
-    pub fn check(name: String, nodes: Vec<Node>, mut found: Vec<PlanError>) -> Result<Plan, Vec<PlanError>> {
-        found.extend(check::all(&nodes));
+    pub fn check(
+        (name, place): (String, &'static Location<'static>),
+        nodes: Vec<Node>,
+        mut found: Vec<PlanError>,
+    ) -> Result<Plan, Vec<PlanError>> {
+        found.extend(check::all(&nodes, place));
         found.sort_by_key(|error| (error.place.file(), error.place.line(), error.place.column()));
         if found.is_empty() { Ok(Plan { name, nodes }) } else { Err(found) }
     }

@@ -192,12 +192,14 @@ mod tests {
 
     #[test]
     fn the_ends_of_time_are_ordinary_times() {
-        let mut expiry = Expiry::new(1_000);
-        for at in [i64::MAX, i64::MIN, 0] {
-            expiry.push(due(at, 1));
+        for stay in [1, 1_000] {
+            let mut expiry = Expiry::new(stay);
+            for at in [i64::MAX, i64::MIN, 0, i64::MAX] {
+                expiry.push(due(at, 1));
+            }
+            let mut taken = Vec::new();
+            expiry.take_due(i64::MAX, &mut taken);
+            assert_eq!(taken.iter().map(|d| d.at).collect::<Vec<_>>(), [i64::MIN, 0, i64::MAX, i64::MAX]);
         }
-        let mut taken = Vec::new();
-        expiry.take_due(i64::MAX, &mut taken);
-        assert_eq!(taken.iter().map(|d| d.at).collect::<Vec<_>>(), [i64::MIN, 0, i64::MAX]);
     }
 }

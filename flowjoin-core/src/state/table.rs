@@ -1,13 +1,12 @@
 //! The keyed table: one entry a key, sharded by key group.
 //!
-//! Open addressing with linear probing and backward-shift deletion; a slot holds a 31-bit tag of the hash, the key and
-//! the entry in place, so that one look-up touches one or two cache lines, which can be prefetched. Shards grow one at
-//! a time and at different fills: a doubling takes milliseconds where that of one table would stop the operator for a
-//! tenth of a second.
+//! A shard is an index and a list of entries. The index is open-addressed with linear probing and backward-shift
+//! deletion, eight bytes a place (a tag of the hash and the number of the entry), so that it is dense, quick to double
+//! and cheap to miss in. Entries stand in the order in which their keys came and the places of those that left are used
+//! again. A look-up touches a line of each, and both can be prefetched: first the index, then the entry that it names.
 //!
-//! Each shard also has a `spill`, where entries put what does not fit in place.
-
-use std::num::NonZeroU32;
+//! Shards grow one at a time and at different fills: a doubling takes a millisecond where that of one table would stop
+//! the operator for a tenth of a second. Each shard also has a `spill`, where entries put what does not fit in place.
 
 use crate::key::{KEY_GROUPS, Key, KeyGroup};
 
@@ -19,59 +18,91 @@ pub struct Table<K, E, S> {
 
 #[derive(Debug)]
 struct Shard<K, E, S> {
-    slots: Vec<Option<Slot<K, E>>>,
+    index: Vec<Mark>,
     len: usize,
     grow_at: usize,
+    entries: Vec<Option<Entry<K, E>>>,
+    free: Vec<u32>,
     spill: S,
 }
 
 #[derive(Debug)]
-struct Slot<K, E> {
-    tag: NonZeroU32,
+struct Entry<K, E> {
     key: K,
-    entry: E,
+    value: E,
+    // Gives the type a value that is not one of its own, so that an optional entry takes no more room.
+    _here: Here,
 }
 
-/// Where an entry stands, until the table next changes.
+#[derive(Debug)]
+enum Here {
+    Yes,
+}
+
+// A place of the index: free, or the tag of a hash and the number of its entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    tag: u32,
+    entry: u32,
+}
+
+impl Mark {
+    const FREE: Mark = Mark { tag: 0, entry: u32::MAX };
+
+    fn is_free(self) -> bool {
+        self.entry == u32::MAX
+    }
+}
+
+/// Where an entry stands, until it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     shard: u32,
-    slot: u32,
+    entry: u32,
+    tag: u32,
 }
 
 impl<K: Key, E: Default, S: Default> Default for Table<K, E, S> {
     fn default() -> Self {
-        let shard = || Shard { slots: Vec::new(), len: 0, grow_at: 0, spill: S::default() };
+        let shard = || Shard {
+            index: Vec::new(),
+            len: 0,
+            grow_at: 0,
+            entries: Vec::new(),
+            free: Vec::new(),
+            spill: S::default(),
+        };
         Table { shards: (0..KEY_GROUPS).map(|_| shard()).collect() }
     }
 }
 
 impl<K: Key, E: Default, S: Default> Table<K, E, S> {
-    /// Asks the processor for the slot of this hash, which will be needed soon.
+    /// Asks the processor for the place of this hash in the index, which will be needed soon.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         let shard = &self.shards[KeyGroup::of(hash).index()];
-        let home = home(tag_of(hash), shard.slots.len());
-        if let Some(slot) = shard.slots.get(home) {
-            prefetch(slot);
-        }
-        // A slot may reach into the next cache line.
-        if size_of::<Option<Slot<K, E>>>() > 32
-            && let Some(next) = shard.slots.get(home + 1)
-        {
-            prefetch(next);
+        if let Some(mark) = shard.index.get(home(hash as u32, shard.index.len())) {
+            prefetch(mark);
         }
     }
 
-    /// Looks at the entry that probably is that of this hash: the one in its first slot. For prefetching what it names.
+    /// Asks the processor for the entry of this hash, once its place in the index is near.
+    #[inline]
+    pub fn prefetch_entry(&self, hash: u64) {
+        let shard = &self.shards[KeyGroup::of(hash).index()];
+        let Some(entry) = shard.first_of(hash as u32) else { return };
+        // An entry may reach into the next cache line, where the next one begins.
+        for slot in shard.entries.iter().skip(entry).take(if size_of::<Option<Entry<K, E>>>() > 32 { 2 } else { 1 }) {
+            prefetch(slot);
+        }
+    }
+
+    /// Looks at the first entry with the tag of this hash, which probably is the one; for prefetching what it names.
     #[inline]
     pub fn peek(&self, hash: u64, look: impl FnOnce(&E, &S)) {
         let shard = &self.shards[KeyGroup::of(hash).index()];
-        let tag = tag_of(hash);
-        if let Some(Some(slot)) = shard.slots.get(home(tag, shard.slots.len()))
-            && slot.tag == tag
-        {
-            look(&slot.entry, &shard.spill);
+        if let Some(Some(entry)) = shard.first_of(hash as u32).and_then(|entry| shard.entries.get(entry)) {
+            look(&entry.value, &shard.spill);
         }
     }
 
@@ -83,44 +114,55 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         if shard.len >= shard.grow_at {
             shard.grow(group);
         }
-        let tag = tag_of(hash);
-        let mask = shard.slots.len() - 1;
-        let mut slot = home(tag, shard.slots.len());
+        let tag = hash as u32;
+        let mask = shard.index.len() - 1;
+        let mut slot = home(tag, shard.index.len());
         loop {
-            match &shard.slots[slot] {
-                Some(found) if found.tag == tag && found.key == key => break,
-                Some(_) => slot = (slot + 1) & mask,
-                None => {
-                    shard.slots[slot] = Some(Slot { tag, key, entry: E::default() });
-                    shard.len += 1;
-                    break;
-                }
+            let mark = shard.index[slot];
+            if mark.is_free() {
+                break;
             }
+            if mark.tag == tag && shard.key_of(mark.entry).is_some_and(|other| *other == key) {
+                return Place { shard: group as u32, entry: mark.entry, tag };
+            }
+            slot = (slot + 1) & mask;
         }
-        Place { shard: group as u32, slot: slot as u32 }
+        let entry = shard.add(key);
+        shard.index[slot] = Mark { tag, entry };
+        shard.len += 1;
+        Place { shard: group as u32, entry, tag }
     }
 
     /// The place of a key, if it has an entry.
+    #[inline]
     pub fn find(&self, hash: u64, key: &K) -> Option<Place> {
-        self.probe(hash, |slot, _| slot.key == *key)
+        self.probe(hash, |other, _, _| other == key)
     }
 
     /// The place of the entry, among those of this hash, that the test holds for.
+    #[inline]
     pub fn find_by(&self, hash: u64, test: impl Fn(&E, &S) -> bool) -> Option<Place> {
-        self.probe(hash, |slot, spill| test(&slot.entry, spill))
+        self.probe(hash, |_, entry, spill| test(entry, spill))
     }
 
-    fn probe(&self, hash: u64, test: impl Fn(&Slot<K, E>, &S) -> bool) -> Option<Place> {
+    #[inline]
+    fn probe(&self, hash: u64, test: impl Fn(&K, &E, &S) -> bool) -> Option<Place> {
         let group = KeyGroup::of(hash).index();
         let shard = &self.shards[group];
-        let tag = tag_of(hash);
-        let mut slot = home(tag, shard.slots.len());
+        let tag = hash as u32;
+        let mut slot = home(tag, shard.index.len());
         loop {
-            let found = shard.slots.get(slot)?.as_ref()?;
-            if found.tag == tag && test(found, &shard.spill) {
-                return Some(Place { shard: group as u32, slot: slot as u32 });
+            let mark = *shard.index.get(slot)?;
+            if mark.is_free() {
+                return None;
             }
-            slot = (slot + 1) & (shard.slots.len() - 1);
+            if mark.tag == tag
+                && let Some(Some(entry)) = shard.entries.get(mark.entry as usize)
+                && test(&entry.key, &entry.value, &shard.spill)
+            {
+                return Some(Place { shard: group as u32, entry: mark.entry, tag });
+            }
+            slot = (slot + 1) & (shard.index.len() - 1);
         }
     }
 
@@ -128,34 +170,24 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     #[inline]
     pub fn at(&mut self, place: Place) -> (&mut E, &mut S) {
         let shard = &mut self.shards[place.shard as usize];
-        let slot = shard.slots[place.slot as usize].as_mut().expect("a place is that of an entry");
-        (&mut slot.entry, &mut shard.spill)
+        let entry = shard.entries[place.entry as usize].as_mut().expect("a place is that of an entry");
+        (&mut entry.value, &mut shard.spill)
     }
 
     /// The key at a place.
+    #[inline]
     pub fn key_at(&self, place: Place) -> &K {
-        let slot = self.shards[place.shard as usize].slots[place.slot as usize].as_ref();
-        &slot.expect("a place is that of an entry").key
+        self.shards[place.shard as usize].key_of(place.entry).expect("a place is that of an entry")
     }
 
-    /// Takes the entry at a place out; other places of the shard are no longer valid.
+    /// Takes the entry at a place out; the places of others stay.
     pub fn remove(&mut self, place: Place) -> (K, E) {
         let shard = &mut self.shards[place.shard as usize];
-        let mask = shard.slots.len() - 1;
-        let mut hole = place.slot as usize;
-        let removed = shard.slots[hole].take().expect("a place is that of an entry");
+        shard.unmark(place);
+        shard.free.push(place.entry);
         shard.len -= 1;
-        // Moves up those that were pushed down by the one that left, so that no probe meets a gap.
-        let mut next = (hole + 1) & mask;
-        while let Some(slot) = &shard.slots[next] {
-            let wants = home(slot.tag, mask + 1);
-            if (next.wrapping_sub(wants) & mask) >= (next.wrapping_sub(hole) & mask) {
-                shard.slots[hole] = shard.slots[next].take();
-                hole = next;
-            }
-            next = (next + 1) & mask;
-        }
-        (removed.key, removed.entry)
+        let entry = shard.entries[place.entry as usize].take().expect("a place is that of an entry");
+        (entry.key, entry.value)
     }
 
     /// How many keys have an entry.
@@ -168,43 +200,90 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         self.len() == 0
     }
 
-    /// Bytes taken by the slots, without what keys own elsewhere; `spilled` tells those of a spill.
+    /// Bytes taken by index and entries, without what keys own elsewhere; `spilled` tells those of a spill.
     pub fn bytes(&self, spilled: impl Fn(&S) -> u64) -> u64 {
         let of = |shard: &Shard<K, E, S>| {
-            (shard.slots.capacity() * size_of::<Option<Slot<K, E>>>()) as u64 + spilled(&shard.spill)
+            let index = shard.index.capacity() * size_of::<Mark>() + shard.free.capacity() * size_of::<u32>();
+            let entries = shard.entries.capacity() * size_of::<Option<Entry<K, E>>>();
+            (index + entries) as u64 + spilled(&shard.spill)
         };
         self.shards.iter().map(of).sum()
     }
 }
 
 impl<K: Key, E: Default, S: Default> Shard<K, E, S> {
+    fn key_of(&self, entry: u32) -> Option<&K> {
+        self.entries.get(entry as usize)?.as_ref().map(|entry| &entry.key)
+    }
+
+    fn first_of(&self, tag: u32) -> Option<usize> {
+        let mut slot = home(tag, self.index.len());
+        loop {
+            let mark = *self.index.get(slot)?;
+            if mark.is_free() {
+                return None;
+            }
+            if mark.tag == tag {
+                return Some(mark.entry as usize);
+            }
+            slot = (slot + 1) & (self.index.len() - 1);
+        }
+    }
+
+    fn add(&mut self, key: K) -> u32 {
+        let new = Some(Entry { key, value: E::default(), _here: Here::Yes });
+        match self.free.pop() {
+            Some(entry) => {
+                self.entries[entry as usize] = new;
+                entry
+            }
+            None => {
+                self.entries.push(new);
+                (self.entries.len() - 1) as u32
+            }
+        }
+    }
+
+    fn unmark(&mut self, place: Place) {
+        let mask = self.index.len() - 1;
+        let mut hole = home(place.tag, self.index.len());
+        while self.index[hole].entry != place.entry {
+            hole = (hole + 1) & mask;
+        }
+        // Moves up those that were pushed down by the one that left, so that no probe meets a gap.
+        let mut next = (hole + 1) & mask;
+        while !self.index[next].is_free() {
+            let wants = home(self.index[next].tag, mask + 1);
+            if (next.wrapping_sub(wants) & mask) >= (next.wrapping_sub(hole) & mask) {
+                self.index[hole] = self.index[next];
+                hole = next;
+            }
+            next = (next + 1) & mask;
+        }
+        self.index[hole] = Mark::FREE;
+    }
+
     #[cold]
     fn grow(&mut self, group: usize) {
-        let size = (self.slots.len() * 2).max(SMALLEST);
-        let mut slots: Vec<Option<Slot<K, E>>> = Vec::with_capacity(size);
-        slots.resize_with(size, || None);
-        for slot in std::mem::take(&mut self.slots).into_iter().flatten() {
-            let mut at = home(slot.tag, size);
-            while slots[at].is_some() {
+        let size = (self.index.len() * 2).max(SMALLEST);
+        let mut index = vec![Mark::FREE; size];
+        for &mark in self.index.iter().filter(|mark| !mark.is_free()) {
+            let mut at = home(mark.tag, size);
+            while !index[at].is_free() {
                 at = (at + 1) & (size - 1);
             }
-            slots[at] = Some(slot);
+            index[at] = mark;
         }
-        self.slots = slots;
+        self.index = index;
         // Between a half and three quarters, by group, so that shards of equal fill do not all double at once.
         self.grow_at = size * (64 + group * 37 % 32) / 128;
     }
 }
 
-// The top bits of a hash choose the shard, the low ones the slot.
+// The top bits of a hash choose the shard, the low ones the place in its index.
 #[inline]
-fn tag_of(hash: u64) -> NonZeroU32 {
-    NonZeroU32::MIN | (hash as u32)
-}
-
-#[inline]
-fn home(tag: NonZeroU32, slots: usize) -> usize {
-    (tag.get() >> 1) as usize & slots.wrapping_sub(1)
+fn home(tag: u32, places: usize) -> usize {
+    tag as usize & places.wrapping_sub(1)
 }
 
 /// Asks the processor to bring a value near, without waiting for it.

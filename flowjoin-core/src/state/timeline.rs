@@ -138,10 +138,16 @@ impl<K: Key> Default for Timeline<K> {
 }
 
 impl<K: Key> Timeline<K> {
-    /// Asks the processor for the entry of this hash, which will be needed soon.
+    /// Asks the processor for the place of this hash, which will be needed soon.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.table.prefetch(hash);
+    }
+
+    /// Asks the processor for the rows of this hash, once its place in the index is near.
+    #[inline]
+    pub fn prefetch_entry(&self, hash: u64) {
+        self.table.prefetch_entry(hash);
     }
 
     /// Finds the rows of one side with a time from `from` to `to`, both included, in order of time.

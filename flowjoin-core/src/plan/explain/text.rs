@@ -3,21 +3,26 @@
 use std::collections::BTreeSet;
 use std::fmt::{Formatter, Result, Write};
 
-use super::{Explain, Step};
+use super::{Explain, Step, StepState};
 
 /// Writes the tree.
 pub fn tree(explain: &Explain, f: &mut Formatter<'_>) -> Result {
     writeln!(f, "flow {}", explain.flow)?;
     let roots: Vec<&Step> = explain.steps.iter().filter(|step| is_root(explain, step)).collect();
-    let mut told = BTreeSet::new();
+    let mut tree = Tree { explain, told: BTreeSet::new(), lines: Vec::new() };
     for (index, root) in roots.iter().enumerate() {
-        branch(explain, root, "", index + 1 == roots.len(), "", &mut told, f)?;
+        tree.branch(root, Branch { indent: "", last: index + 1 == roots.len(), mark: "", remark: String::new() });
+    }
+    let width = |(head, tail): &(String, String)| if tail.is_empty() { 0 } else { head.chars().count() };
+    let column = tree.lines.iter().map(width).max().unwrap_or_default();
+    for (head, tail) in &tree.lines {
+        writeln!(f, "{}", format!("{head:<column$}  {tail}").trim_end())?;
     }
     match explain.exchanges {
-        0 => writeln!(f, "stages: {} (nothing is exchanged between tasks)", explain.stages)?,
+        0 => writeln!(f, "stages: {}; nothing is exchanged between tasks", explain.stages)?,
         n => writeln!(
             f,
-            "stages: {}, exchanges: {n} (one a key by; with parallelism 1 nothing is exchanged)",
+            "stages: {}, exchanges: {n} (⇄ by the hash of the key; with one task a stage nothing is exchanged)",
             explain.stages
         )?,
     }
@@ -38,63 +43,88 @@ fn side_of(explain: &Explain, from: usize, reader: usize) -> Option<&str> {
     outputs.filter(|output| output.to.contains(&reader)).map(|output| output.port.as_str()).next()
 }
 
-fn branch(
-    explain: &Explain,
-    step: &Step,
-    indent: &str,
+struct Tree<'a> {
+    explain: &'a Explain,
+    told: BTreeSet<usize>,
+    // Each with what stands in the column on the right.
+    lines: Vec<(String, String)>,
+}
+
+// Where a branch hangs, and how it is reached.
+struct Branch<'a> {
+    indent: &'a str,
     last: bool,
-    marks: &str,
-    told: &mut BTreeSet<usize>,
-    f: &mut Formatter<'_>,
-) -> Result {
-    // A key by is a property of the edge, told by the join above it.
-    if step.kind == "key by" && !step.inputs.is_empty() {
-        return branch(explain, &explain.steps[step.inputs[0].from], indent, last, marks, told, f);
+    mark: &'a str,
+    remark: String,
+}
+
+impl Tree<'_> {
+    fn branch(&mut self, step: &Step, Branch { indent, last, mark, remark }: Branch<'_>) {
+        // A key by is told as a mark on what it keys.
+        if step.kind == "key by" {
+            return self.below(step, indent, last, "⇄ ");
+        }
+        let (knot, bar) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        let head = format!("{indent}{knot}{mark}{}{remark}", headline(step));
+        if !self.told.insert(step.id) {
+            return self.lines.push((format!("{head} (as above)"), String::new()));
+        }
+        self.lines.push((head, column(step)));
+        let indent = format!("{indent}{bar}");
+        for (inputs, state) in state_in_groups(&step.state) {
+            self.lines.push((format!("{indent}│  keeps {inputs}: {}, {}", state.shape, state.keeps), String::new()));
+        }
+        for output in step.outputs.iter().skip(1).filter(|output| !output.to.is_empty()) {
+            let to: Vec<String> = output.to.iter().map(|&id| headline(&self.explain.steps[id])).collect();
+            self.lines.push((format!("{indent}│  {} → {}", output.port, to.join(", ")), String::new()));
+        }
+        self.below(step, &indent, true, "");
     }
-    let (knot, bar) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-    let head = format!("{indent}{knot}{}{marks}", headline(step));
-    let below = format!("{indent}{bar}");
-    if !told.insert(step.id) {
-        return writeln!(f, "{head} (as above)");
+
+    // The inputs of a step; all but the last of several hang on a bar.
+    fn below(&mut self, step: &Step, indent: &str, last: bool, mark: &str) {
+        for (index, input) in step.inputs.iter().enumerate() {
+            let port = side_of(self.explain, input.from, step.id);
+            let remark = port.map(|port| format!(", {port}")).unwrap_or_default();
+            let last = last && index + 1 == step.inputs.len();
+            self.branch(&self.explain.steps[input.from], Branch { indent, last, mark, remark });
+        }
     }
-    line(f, &head, &columns(step))?;
-    for state in &step.state {
-        writeln!(f, "{below}│  state {}/{}   {}, {}", step.name, state.input, state.shape, state.keeps)?;
+}
+
+// Inputs that are kept alike are told together.
+fn state_in_groups(states: &[StepState]) -> Vec<(String, &StepState)> {
+    let mut groups: Vec<(String, &StepState)> = Vec::new();
+    for state in states {
+        let alike = |other: &StepState| other.shape == state.shape && other.keeps == state.keeps;
+        match groups.iter_mut().find(|(_, other)| alike(other)) {
+            Some((inputs, _)) => *inputs += &format!(", {}", state.input),
+            None => groups.push((state.input.clone(), state)),
+        }
     }
-    for output in step.outputs.iter().skip(1).filter(|output| !output.to.is_empty()) {
-        let to: Vec<String> = output.to.iter().map(|&id| headline(&explain.steps[id])).collect();
-        writeln!(f, "{below}│  {} → {}", output.port, to.join(", "))?;
-    }
-    for (index, input) in step.inputs.iter().enumerate() {
-        let side = side_of(explain, input.from, step.id).map(|port| format!(" ({port})")).unwrap_or_default();
-        branch(explain, &explain.steps[input.from], &below, index + 1 == step.inputs.len(), &side, told, f)?;
-    }
-    Ok(())
+    groups
 }
 
 fn headline(step: &Step) -> String {
-    match step.kind.as_str() {
-        "source" | "sink" => format!("{} {} ({})", step.kind, step.name, step.detail),
-        "join" | "multi join" | "interval join" => {
+    let detail = if step.detail.is_empty() { String::new() } else { format!(", {}", step.detail) };
+    match (step.kind.as_str(), &step.on) {
+        ("source" | "sink", _) => format!("{} {} ({})", step.kind, step.name, step.detail),
+        (kind, Some(key)) if kind != "key by" => {
             let mark = |optional| if optional { "?" } else { "" };
             let inputs: Vec<String> = step.inputs.iter().map(|i| format!("{}{}", i.name, mark(i.optional))).collect();
-            format!("{} {} {} [{}]", step.kind, step.name, step.detail, inputs.join(", "))
+            format!("{kind} {} on {key} [{}]{detail}", step.name, inputs.join(", "))
         }
-        kind => kind.to_string(),
+        (kind, Some(key)) => format!("{kind} {key}"),
+        (kind, None) => format!("{kind}{detail}"),
     }
 }
 
-fn columns(step: &Step) -> String {
+fn column(step: &Step) -> String {
     match (&step.watermarks, step.kind.as_str()) {
         (Some(watermarks), _) => watermarks.clone(),
         (None, "sink") => step.inputs.iter().map(|input| input.mode.clone()).collect(),
         (None, _) => step.outputs.first().map(|output| output.mode.clone()).unwrap_or_default(),
     }
-}
-
-fn line(f: &mut Formatter<'_>, head: &str, tail: &str) -> Result {
-    let width = head.chars().count().max(58);
-    writeln!(f, "{head:<width$}  {tail}")
 }
 
 /// Writes the flow chart.
@@ -105,7 +135,8 @@ pub fn mermaid(explain: &Explain) -> String {
         let (open, close) = match step.kind.as_str() {
             "source" => ("([", "])"),
             "sink" => ("[[", "]]"),
-            "join" | "multi join" | "interval join" => ("{{", "}}"),
+            "key by" => (">", "]"),
+            _ if step.on.is_some() => ("{{", "}}"),
             _ => ("[", "]"),
         };
         let _ = writeln!(out, "  n{}{open}\"{label}\"{close}", step.id);

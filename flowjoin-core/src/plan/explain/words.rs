@@ -11,7 +11,8 @@ pub fn step(plan: &Plan, node: &Node) -> Step {
         id: node.id.0,
         name: node.name.clone(),
         kind: kind(node),
-        detail: detail(plan, node),
+        on: on(plan, node),
+        detail: detail(node),
         inputs: (0..node.inputs.len()).map(|input| step_input(plan, node, input)).collect(),
         outputs: outputs(plan, node),
         state: node
@@ -44,15 +45,22 @@ fn kind(node: &Node) -> String {
     }
 }
 
-fn detail(plan: &Plan, node: &Node) -> String {
+fn on(plan: &Plan, node: &Node) -> Option<String> {
+    match &node.op {
+        Op::KeyBy { key } if key.is_empty() => Some("key".to_string()),
+        Op::KeyBy { key } => Some(key.clone()),
+        Op::MultiJoin { .. } | Op::IntervalJoin { .. } => Some(keys(plan, node)),
+        Op::Source | Op::Apply { .. } | Op::Union | Op::Sink => None,
+    }
+}
+
+fn detail(node: &Node) -> String {
     match (&node.op, &node.build) {
         (_, Build::Source(source)) => endpoint(&source.endpoint()),
         (_, Build::Sink(sink)) => endpoint(&sink.endpoint()),
-        (Op::KeyBy { key }, _) => key.clone(),
-        (Op::MultiJoin { .. }, _) => format!("on {}", keys(plan, node)),
         (Op::IntervalJoin { lower, upper, joins_late, .. }, _) => {
             let late = if *joins_late { ", late rows join" } else { "" };
-            format!("on {}, right − left in [{lower}, {upper}]{late}", keys(plan, node))
+            format!("right − left in [{lower}, {upper}]{late}")
         }
         _ => String::new(),
     }
@@ -71,7 +79,8 @@ fn keys(plan: &Plan, node: &Node) -> String {
     };
     // A closure has no name to tell.
     let mut keys: Vec<String> = node.inputs.iter().map(|edge| of(edge.from)).filter(|key| !key.is_empty()).collect();
-    keys.dedup();
+    let mut seen = std::collections::BTreeSet::new();
+    keys.retain(|key| seen.insert(key.clone()));
     if keys.is_empty() { "key".to_string() } else { keys.join(" = ") }
 }
 
@@ -133,7 +142,8 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
         for spec in &node.state {
             if spec.keeps == Keeps::Ttl(Ttl::Forever) {
                 warnings.push(format!(
-                    "join {}: rows of `{}` are kept for ever, so its state grows with the input",
+                    "join {}: rows of `{}` are kept for ever, so its state grows with the input; `.ttl(..)` ends \
+                     that",
                     node.name, spec.input
                 ));
             }
@@ -165,7 +175,7 @@ fn no_idleness(plan: &Plan, join: &Node) -> Vec<String> {
     let named = sources.into_iter().filter(quiet).map(|id| {
         format!(
             "join {}: source `{}` has no idleness; while one of its partitions is quiet, event time stands still and \
-             nothing is cleaned or comes out unmatched",
+             nothing is cleaned or comes out unmatched; `idle = \"1m\"` beside its time ends that",
             join.name,
             plan.node(id).name
         )

@@ -1,0 +1,12 @@
+//! What each join answers, as scripts: rows, watermarks and clock ticks with what comes out under each.
+//!
+//! The expectations are worked out by hand from the definitions of the joins.
+
+#[path = "joins/chains.rs"]
+mod chains;
+#[path = "joins/interval.rs"]
+mod interval;
+#[path = "joins/regular.rs"]
+mod regular;
+#[path = "joins/script.rs"]
+mod script;

@@ -1,0 +1,13 @@
+//! Whole flows on the tokio host: the same answer on any number of tasks, backpressure, linger, clean ends, and errors
+//! and panics that say where they came from.
+
+#[path = "runtime/ends.rs"]
+mod ends;
+#[path = "runtime/failures.rs"]
+mod failures;
+#[path = "runtime/flow.rs"]
+mod flow;
+#[path = "runtime/process.rs"]
+mod process;
+#[path = "runtime/traffic.rs"]
+mod traffic;

@@ -1,0 +1,214 @@
+//! What stops a flow, and how it says so; and records that cannot become rows, by policy.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use flowjoin::connectors::{Generate, Memory, MemorySink};
+use flowjoin::io::{Endpoint, Page, ReadStatus, Reader, Sink, StreamSource, TakesChanges, Writer};
+use flowjoin::prelude::*;
+use flowjoin::{Account, Batch, Data, Error, IoError};
+
+use super::flow::*;
+
+// Runs a flow that fails, and gives its error.
+fn failure(tasks: usize, build: impl FnOnce(&Flow)) -> Error {
+    run_flow(tasks, build).expect_err("it fails")
+}
+
+#[track_caller]
+fn is_panic(error: Error, of: &str, says: &str) {
+    let Error::Panic { operator, message } = &error else { panic!("not a panic: {error}") };
+    assert_eq!((operator.as_str(), message.as_str()), (of, says));
+    assert!(error.to_string().contains(of) && error.to_string().contains(says), "{error}");
+}
+
+#[test]
+fn a_panic_in_a_function_of_the_user_stops_the_flow_and_names_the_step() {
+    for tasks in [1, 2] {
+        let error = failure(tasks, |flow| {
+            let lefts = flow.stream(Generate::new("lefts", left)).map(|left| {
+                assert!(left.id < 7, "no order {} here", left.id);
+                left
+            });
+            lefts.sink_to(MemorySink::new("out"));
+        });
+        is_panic(error, "map", "no order 7 here");
+        let error = failure(tasks, |flow| {
+            let keyed = flow
+                .stream(Generate::new("lefts", left))
+                .key_by(|left| if left.id < 7 { left.id } else { panic!("no key") });
+            keyed.clone().join(keyed).ttl(hours(1)).into_tuples().sink_to(MemorySink::new("out"));
+        });
+        is_panic(error, "key_by", "no key");
+        let error = failure(tasks, |flow| {
+            let (lefts, rights) = generated(flow, 2);
+            let join = lefts.join(rights.optional()).ttl(hours(1)).named("my-join");
+            join.select(|_, b| b.expect("always paid").at).sink_to(MemorySink::new("out"));
+        });
+        is_panic(error, "my-join", "always paid");
+        let error = failure(tasks, |flow| {
+            let (lefts, rights) = generated(flow, 2);
+            let join = lefts.interval_join(rights).between(secs(0), secs(0)).named("my-interval");
+            join.select(|a, _| if a.id < 500 { a.id } else { panic!("too large") }).sink_to(MemorySink::new("out"));
+        });
+        is_panic(error, "my-interval", "too large");
+    }
+}
+
+/// Two ends that fail: a reader after so many rows, a writer at its first batch; or when they are opened.
+struct Broken {
+    name: &'static str,
+    at_open: bool,
+}
+
+impl Broken {
+    fn error(&self) -> IoError {
+        IoError::new("the disk is on fire; put it out")
+    }
+}
+
+impl StreamSource<Left> for Broken {
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::new("broken", self.name)
+    }
+    fn partitions(&self) -> Result<usize, IoError> {
+        Ok(1)
+    }
+    fn open(&self, _: usize) -> Result<Box<dyn Reader<Left>>, IoError> {
+        if self.at_open { Err(self.error()) } else { Ok(Box::new(Broken { name: self.name, at_open: false })) }
+    }
+}
+
+impl<T: Data> Sink<T> for Broken {
+    type Takes = TakesChanges;
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::new("broken", self.name)
+    }
+    fn open(&self, _: usize, _: usize) -> Result<Box<dyn Writer<T>>, IoError> {
+        if self.at_open { Err(self.error()) } else { Ok(Box::new(Broken { name: self.name, at_open: false })) }
+    }
+}
+
+#[async_trait]
+impl Reader<Left> for Broken {
+    async fn read(&mut self, page: &mut Page<Left>, _: usize) -> Result<ReadStatus, IoError> {
+        page.rows.push(left(1));
+        Err(self.error())
+    }
+}
+
+#[async_trait]
+impl<T: Data> Writer<T> for Broken {
+    async fn write(&mut self, _: Batch<T>) -> Result<(), IoError> {
+        Err(self.error())
+    }
+}
+
+#[test]
+fn an_error_of_a_source_or_sink_stops_the_flow_and_names_it() {
+    for at_open in [false, true] {
+        for tasks in [1, 2] {
+            let error = failure(tasks, |flow| {
+                let bad = flow.stream::<Left>(Broken { name: "bad-source", at_open });
+                bad.union(flow.stream(Generate::new("endless", left))).sink_to(MemorySink::new("out"));
+            });
+            assert_eq!(error.to_string(), "`bad-source`: the disk is on fire; put it out");
+            let error = failure(tasks, |flow| {
+                let (lefts, rights) = generated(flow, 1);
+                let join = lefts.join(rights).ttl(hours(1));
+                join.select(|a, _| a.clone()).sink_to(Broken { name: "bad-sink", at_open });
+            });
+            assert_eq!(error.to_string(), "`bad-sink`: the disk is on fire; put it out");
+            assert!(matches!(error, Error::Io { .. }));
+        }
+    }
+}
+
+#[test]
+fn a_panic_in_a_source_or_sink_stops_the_flow_and_names_it() {
+    for tasks in [1, 2] {
+        let error = failure(tasks, |flow| {
+            let rows = Generate::new("my-rows", |i| if i < 7 { left(i) } else { panic!("no row {i}") });
+            let pairs = flow.stream(rows).keyed().join(flow.stream(Generate::new("rights", right)).keyed());
+            pairs.ttl(hours(1)).into_tuples().sink_to(MemorySink::new("out"));
+        });
+        assert_eq!(error.to_string(), "`my-rows`: reading panicked: no row 7");
+    }
+}
+
+// Which of several tasks sees the failure first is chance; the one that failed is named whatever it is.
+#[test]
+fn the_task_that_failed_is_named_and_not_its_neighbours() {
+    for _ in 0..50 {
+        let error = failure(4, |flow| {
+            let (lefts, rights) = generated(flow, 4);
+            let lefts = lefts.join(rights).ttl(hours(1)).named("join").select(|a, _| a.id);
+            let again = lefts.key_by(|id| if *id < 600 { *id } else { panic!("600 is too many") });
+            again.clone().join(again).ttl(hours(1)).named("twice").into_tuples().sink_to(MemorySink::new("out"));
+        });
+        is_panic(error, "key_by", "600 is too many");
+    }
+}
+
+#[test]
+fn a_plan_that_is_refused_and_a_setting_that_cannot_be_are_told_before_anything_runs() {
+    let error = failure(1, |flow| drop(flow.stream(Generate::new("lefts", left))));
+    assert!(matches!(&error, Error::Plan(errors) if errors.0.len() == 1), "{error}");
+    let flow = Flow::new("test");
+    flow.stream(Generate::new("lefts", left)).sink_to(MemorySink::new("out"));
+    for (tasks, told) in
+        [(0, "parallelism must be above zero"), (129, "parallelism is 129; a flow has 128 key groups, so at most 128")]
+    {
+        let error = run(async { flow.start(quiet(tasks)).err() }).expect("it is refused");
+        assert!(matches!(&error, Error::Config(message) if message == told), "{error}");
+    }
+}
+
+// A folder of its own for a test, and three orders in it of which the second has no time and the third no id.
+fn folder(test: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("runtime-{test}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let lines = "{\"id\":1,\"at\":5}\n{\"id\":2,\"at\":99999999999999999}\n{\"at\":6}\n{\"id\":4,\"at\":7}\n";
+    std::fs::write(folder.join("lefts.jsonl"), lines).expect("a file can be written");
+    folder
+}
+
+#[test]
+fn a_bad_record_stops_the_flow_unless_it_is_skipped_or_kept_apart() {
+    let folder = folder("policies");
+    let file = folder.join("lefts.jsonl");
+    let flow = |policy: OnBad, out: &MemorySink<u64>| {
+        let (file, out) = (file.clone(), out.clone());
+        move |flow: &Flow| {
+            let lefts = flow.stream::<Left>(JsonLines::file(file).on_bad(policy));
+            let rights = flow.stream(Memory::rows("rights", vec![right(1), right(4)])).keyed();
+            let join = lefts.keyed().join(rights).ttl(hours(1)).named("join");
+            join.select(|a, _| a.id).sink_to(out);
+        }
+    };
+    for tasks in [1, 2] {
+        let out = MemorySink::new("out");
+        let error = failure(tasks, flow(OnBad::Fail, &out)).to_string();
+        assert!(error.starts_with("`lefts`: bad record at ") && error.contains("lefts.jsonl:"), "{error}");
+        assert!(error.contains("skip") && error.contains("dead-letter"), "no remedy in: {error}");
+
+        let letters = folder.join(format!("bad-{tasks}.jsonl"));
+        for policy in [OnBad::Skip, OnBad::dead_letter(&letters)] {
+            let out = MemorySink::new("out");
+            let report = run_flow(tasks, flow(policy, &out)).unwrap();
+            let expected = Account { rows: 4, matched: 2, bad: 2, ..Account::default() };
+            assert_eq!(account(&report, "lefts", 0), expected);
+            assert_eq!(account(&report, "join", 0), Account { rows: 2, matched: 2, ..Account::default() });
+            assert_eq!(standing(&out), [1, 4]);
+        }
+        let letters = std::fs::read_to_string(letters).unwrap();
+        let letters: Vec<serde_json::Value> = letters.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let mut lines: Vec<_> = letters.iter().map(|letter| letter["line"].as_u64()).collect();
+        lines.sort();
+        assert_eq!(lines, [Some(2), Some(3)], "{letters:?}");
+        let reasons: Vec<_> = letters.iter().map(|letter| letter["reason"].as_str().unwrap().to_string()).collect();
+        assert!(reasons.iter().any(|reason| reason.contains("`at` is 99999999999999999")), "{reasons:?}");
+        assert!(reasons.iter().any(|reason| reason.contains("id")), "{reasons:?}");
+    }
+    std::fs::remove_dir_all(folder).expect("its own folder can be removed");
+}

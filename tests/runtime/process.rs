@@ -1,0 +1,85 @@
+//! Flows as whole programs: this test binary runs itself as a child, and the child is a `main` that returns the error.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, ExitCode, Output, Stdio};
+
+use super::flow::*;
+use flowjoin::connectors::Generate;
+use flowjoin::prelude::*;
+
+const PROGRAM: &str = "FLOWJOIN_TEST_PROGRAM";
+
+// What a user's `main` is; in a test binary it has to be a test, which does nothing unless it is asked for.
+#[test]
+fn program() {
+    let Ok(which) = std::env::var(PROGRAM) else { return };
+    let flow = Flow::new(&which);
+    let rows = Generate::new("lefts", left);
+    let rights = flow.stream(Generate::new("rights", right).rate(1_000)).keyed();
+    let panics = flow.name() == "panics";
+    let lefts = flow.stream(rows.rate(1_000)).map(move |left| {
+        assert!(!panics || left.id < 10, "order {} is not to be had", left.id);
+        left
+    });
+    let join = lefts.keyed().join(rights).ttl(hours(1)).named("join");
+    let folder = std::path::PathBuf::from(std::env::var("OUT_FOLDER").expect("the parent says where"));
+    join.select(|a, b| (a.id, b.id)).sink_to(JsonLines::sink(folder.join("pairs.jsonl")));
+    let mut config = quiet(2);
+    (config.stop_on_ctrl_c, config.report) = (true, true);
+    let ended: flowjoin::Result<()> = run(async { flow.run(config).await });
+    // As `fn main() -> flowjoin::Result<()>` does it.
+    let code = std::process::Termination::report(ended);
+    std::process::exit(if code == ExitCode::SUCCESS { 0 } else { 1 });
+}
+
+fn child(which: &str, folder: &std::path::Path) -> Command {
+    std::fs::create_dir_all(folder).expect("a folder can be made");
+    let mut command = Command::new(std::env::current_exe().expect("a test has a binary"));
+    command.args(["--exact", "process::program", "--nocapture", "--test-threads=1"]);
+    command.env(PROGRAM, which).env("OUT_FOLDER", folder).env("RUST_BACKTRACE", "0");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn folder(which: &str) -> std::path::PathBuf {
+    std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("process-{which}-{}", std::process::id()))
+}
+
+#[test]
+fn a_program_whose_function_panics_ends_with_a_failure_and_a_report_that_a_person_can_read() {
+    let folder = folder("panics");
+    let Output { status, stderr, .. } = child("panics", &folder).output().expect("the child runs");
+    let told = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(1), "{told}");
+    assert!(told.contains("Error: a function given to `map` panicked: order 10 is not to be had\n"), "{told}");
+    std::fs::remove_dir_all(folder).expect("its own folder can be removed");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_drains_the_flow_and_ends_with_success_and_accounts_that_add_up() {
+    let folder = folder("interrupted");
+    let mut child = child("interrupted", &folder).spawn().expect("the child runs");
+    let file = folder.join("pairs.jsonl");
+    // A flow that writes is a flow that runs.
+    while std::fs::metadata(&file).map_or(0, |file| file.len()) == 0 {
+        assert!(child.try_wait().expect("a child can be asked").is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupted.expect("there is a kill").success());
+    let mut told = String::new();
+    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    stderr.read_line(&mut told).expect("the child speaks");
+    stderr.read_to_string(&mut told).expect("the child speaks");
+    assert_eq!(child.wait().expect("the child ends").code(), Some(0), "{told}");
+    assert!(told.starts_with("stopping: "), "{told}");
+    assert!(told.contains("accounting of flow interrupted"), "{told}");
+    // The accounting and the file tell the same.
+    let written = std::fs::read_to_string(&file).expect("the file is there").lines().count();
+    let row = told.lines().find(|line| line.starts_with("join join")).expect("the join has a row");
+    let cells: Vec<u64> = row.split_whitespace().filter_map(|cell| cell.replace(',', "").parse().ok()).collect();
+    assert_eq!(cells[1], written as u64, "{told}");
+    assert_eq!(cells[0], cells[1..].iter().sum::<u64>(), "{told}");
+    std::fs::remove_dir_all(folder).expect("its own folder can be removed");
+}

@@ -1,0 +1,32 @@
+//! A number with a point as a key.
+
+use flowjoin::prelude::*;
+
+#[derive(Clone, Serialize, Deserialize, Event, Keyed)]
+#[event(time = placed_at)]
+struct Order {
+    #[key]
+    order_id: u64,
+    placed_at: EventTime,
+}
+
+#[derive(Clone, Serialize, Deserialize, Event)]
+#[event(time = paid_at)]
+struct Payment {
+    order_id: u64,
+    reference: String,
+    paid_at: EventTime,
+}
+
+#[derive(Clone, Serialize, Deserialize, Keyed)]
+struct Paid {
+    #[key]
+    order_id: u64,
+    reference: Option<String>,
+}
+
+fn main() {
+    let flow = Flow::new("mistake");
+    let orders = flow.stream::<Order>(JsonLines::file("orders.jsonl"));
+    let _ = orders.key_by(|o| o.order_id as f64);
+}

@@ -1,0 +1,31 @@
+//! A stream of rows that say nothing of time.
+
+use flowjoin::prelude::*;
+
+#[derive(Clone, Serialize, Deserialize, Event, Keyed)]
+#[event(time = placed_at)]
+struct Order {
+    #[key]
+    order_id: u64,
+    placed_at: EventTime,
+}
+
+#[derive(Clone, Serialize, Deserialize, Event)]
+#[event(time = paid_at)]
+struct Payment {
+    order_id: u64,
+    reference: String,
+    paid_at: EventTime,
+}
+
+#[derive(Clone, Serialize, Deserialize, Keyed)]
+struct Paid {
+    #[key]
+    order_id: u64,
+    reference: Option<String>,
+}
+
+fn main() {
+    let flow = Flow::new("mistake");
+    flow.stream::<Paid>(JsonLines::file("paid.jsonl")).sink_to(JsonLines::sink("copy.jsonl"));
+}
