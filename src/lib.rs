@@ -58,4 +58,4 @@ pub mod prelude;
 /// The programs of the README have to compile, and what they assert has to hold.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+mod readme {}
