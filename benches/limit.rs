@@ -48,7 +48,16 @@ fn run(workload: Workload, request: &Request) -> Report {
     };
     let joined = shares.into_iter().fold(Tally::default(), Tally::merge);
     let answer = Answer::joined(joined);
-    Report { bench: "limit", workload, size, parallelism, seconds, answer, peak_rss_mb: report::peak_rss_mb(), held: None }
+    Report {
+        bench: "limit",
+        workload,
+        size,
+        parallelism,
+        seconds,
+        answer,
+        peak_rss_mb: report::peak_rss_mb(),
+        held: None,
+    }
 }
 
 /// The workloads that exist by hand.

@@ -118,14 +118,14 @@ fn mj3_left(flow: &Flow, size: Size, partitions: usize) -> Stream<Order3, Change
     let orders = source(flow, "orders", size.rows(), partitions, workload::order).key_by(|o| o.order_id);
     let payments = source(flow, "payments", size.rows(), partitions, workload::payment).key_by(|p| p.order_id);
     let logistics = source(flow, "logistics", size.rows(), partitions, workload::logistics).key_by(|l| l.order_id);
-    multi_join![orders, payments.optional(), logistics.optional()].keep_forever().select(
-        |order, payment, logistics| Order3 {
+    multi_join![orders, payments.optional(), logistics.optional()].keep_forever().select(|order, payment, logistics| {
+        Order3 {
             order_id: order.order_id,
             amount: order.amount,
             method: payment.map(|p| p.method),
             status: logistics.map(|l| l.status),
-        },
-    )
+        }
+    })
 }
 
 fn mj10(flow: &Flow, size: Size, partitions: usize) -> Stream<Wide10> {

@@ -7,6 +7,7 @@ use std::process::Command;
 
 // Not refused: closures without annotations over 2 to 12 inputs, with names about that a macro must not fall over.
 #[path = "ui/accepted.rs"]
+#[allow(dead_code)]
 mod accepted;
 
 /// The toolchain whose texts are held.

@@ -1,5 +1,6 @@
 //! The derives against the traits of the core, which stands in for the facade: the code that comes out names it
 //! `::flowjoin`.
+#![allow(clippy::unwrap_used)]
 
 extern crate flowjoin_core as flowjoin;
 

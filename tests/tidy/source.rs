@@ -142,7 +142,7 @@ fn opaque_end(chars: &[char], at: usize) -> Option<usize> {
             let ends = |i: usize| i >= 2 + hashes + closing.len() && rest[..i].ends_with(&closing);
             opens.then(|| find(2 + hashes, &ends)).flatten()
         }
-        ['"', ..] => find(2, &|i| rest[i - 1] == '"' && escapes(&rest[1..i - 1]) % 2 == 0),
+        ['"', ..] => find(2, &|i| rest[i - 1] == '"' && escapes(&rest[1..i - 1]).is_multiple_of(2)),
         ['\'', '\\', ..] => find(4, &|i| rest[i - 1] == '\''),
         ['\'', _, '\'', ..] => Some(3),
         _ => None,

@@ -175,7 +175,8 @@ mod tests {
             }
         });
         let mut expected = result(optional, after);
-        (standing.sort(), expected.sort());
+        standing.sort();
+        expected.sort();
         assert_eq!(standing, expected, "{optional:?} {before:?} {step:?}");
     }
 

@@ -317,7 +317,7 @@ mod tests {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let key = (seed >> 33) % 3_000;
             let hash = key.stable_hash(&mut scratch);
-            if (seed >> 20) % 3 == 0 {
+            if (seed >> 20).is_multiple_of(3) {
                 let found = table.find(hash, &key).map(|place| table.remove(place).1);
                 assert_eq!(found, model.remove(&key));
             } else {
