@@ -169,6 +169,18 @@ mod tests {
         assert!(due.is_sorted() && due.len() == 300_000 && expiry.is_empty());
     }
 
+    #[test]
+    fn rows_may_leave_at_the_ends_of_time() {
+        let mut expiry = Expiry::new(1);
+        for (id, at) in [i64::MAX, i64::MIN, i64::MAX - 1, i64::MAX].into_iter().enumerate() {
+            expiry.push(due(at, id as u32));
+            assert!(expiry.earliest().is_some());
+        }
+        let mut gone = Vec::new();
+        expiry.take_due(i64::MAX, &mut gone);
+        assert_eq!(gone.iter().map(|due| due.at).collect::<Vec<_>>(), [i64::MIN, i64::MAX - 1, i64::MAX, i64::MAX]);
+    }
+
     proptest! {
         #[test]
         fn rows_leave_in_order_and_not_before_their_time(
