@@ -72,8 +72,8 @@ impl TimeError {
     pub fn in_the_future(field: &str, time: EventTime, now: EventTime) -> TimeError {
         let ratio = time.as_millis() / now.as_millis().max(1);
         let cause = match ratio {
-            500..=2_000 => "; microseconds read as milliseconds?",
-            500_000..=2_000_000 => "; nanoseconds read as milliseconds?",
+            500..=2_000 => "; microseconds read as milliseconds, or milliseconds as seconds?",
+            500_000..=2_000_000 => "; nanoseconds read as milliseconds, or microseconds as seconds?",
             _ => "",
         };
         let millis = time.as_millis();
