@@ -5,6 +5,7 @@
 
 pub mod erased;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -22,12 +23,28 @@ pub struct Endpoint {
     pub kind: String,
     /// Further settings worth a word in explain, or nothing.
     pub detail: String,
+    /// The files that it reads, so that a host can refuse to write to them.
+    pub reads: Vec<PathBuf>,
+    /// The files that it writes; no two endpoints of a flow may write to one.
+    pub writes: Vec<PathBuf>,
 }
 
 impl Endpoint {
     /// An endpoint of this kind and name.
     pub fn new(kind: impl Into<String>, name: impl Into<String>) -> Endpoint {
-        Endpoint { name: name.into(), kind: kind.into(), detail: String::new() }
+        Endpoint { name: name.into(), kind: kind.into(), detail: String::new(), reads: Vec::new(), writes: Vec::new() }
+    }
+
+    /// Says which files it reads.
+    pub fn reading(mut self, files: impl IntoIterator<Item = PathBuf>) -> Endpoint {
+        self.reads.extend(files);
+        self
+    }
+
+    /// Says which files it writes.
+    pub fn writing(mut self, files: impl IntoIterator<Item = PathBuf>) -> Endpoint {
+        self.writes.extend(files);
+        self
     }
 
     /// Adds further settings.

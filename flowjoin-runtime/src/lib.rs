@@ -5,6 +5,7 @@
 mod clock;
 mod config;
 mod error;
+mod files;
 mod inbox;
 mod pace;
 mod progress;

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use flowjoin_core::Flow;
+use flowjoin_core::io::Endpoint;
 use flowjoin_core::io::erased::AnyWriter;
 use flowjoin_core::op::key_by::Batching;
-use flowjoin_core::plan::{Build, NodeId, Plan};
+use flowjoin_core::plan::{Build, Node, NodeId, Plan};
 use flowjoin_core::task::{Deployment, Reading, Task, TaskId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -17,6 +18,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::files;
 use crate::inbox::{Inbox, Letter};
 use crate::pace::Pace;
 use crate::progress;
@@ -127,6 +129,10 @@ fn open(plan: &Arc<Plan>, config: &Config) -> Result<Opened> {
             source.partitions().map_err(|cause| io_error(plan, node.id, cause))?;
         }
     }
+    let endpoints: Vec<Endpoint> = plan.nodes().iter().filter_map(endpoint).collect();
+    if let Some(clash) = files::clash(&endpoints) {
+        return Err(Error::Config(clash));
+    }
     let deployment =
         Deployment::new(plan.clone(), config.parallelism, batching, clock.now(), |source| source.partitions());
     let name = plan.name().to_string();
@@ -152,6 +158,14 @@ fn open(plan: &Arc<Plan>, config: &Config) -> Result<Opened> {
     });
     let paces = paces(&tasks, &links, &readers);
     Ok(Opened { tasks, links, readers, writers, paces, shared, readings })
+}
+
+fn endpoint(node: &Node) -> Option<Endpoint> {
+    match &node.build {
+        Build::Source(source) => Some(source.endpoint()),
+        Build::Sink(sink) => Some(sink.endpoint()),
+        Build::Operator(_) => None,
+    }
 }
 
 fn open_readers(plan: &Plan, readings: &[Reading]) -> Result<BTreeMap<TaskId, Vec<Source>>> {

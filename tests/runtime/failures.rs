@@ -212,3 +212,18 @@ fn a_bad_record_stops_the_flow_unless_it_is_skipped_or_kept_apart() {
     }
     std::fs::remove_dir_all(folder).expect("its own folder can be removed");
 }
+
+#[test]
+fn a_file_that_is_read_is_not_emptied_by_a_sink() {
+    let file = std::env::temp_dir().join(format!("flowjoin-same-{}.jsonl", std::process::id()));
+    let rows = "{\"id\":1,\"at\":1}\n";
+    std::fs::write(&file, rows).unwrap();
+    let path = file.clone();
+    let refused = run_flow(2, move |flow| {
+        flow.stream::<Left>(JsonLines::file(&path)).sink_to(JsonLines::sink(&path));
+    });
+    let sentence = refused.unwrap_err().to_string();
+    assert!(sentence.contains("would be lost"), "{sentence}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), rows);
+    std::fs::remove_file(file).unwrap();
+}

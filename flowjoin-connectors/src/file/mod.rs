@@ -49,7 +49,11 @@ impl FileSet {
             [path] => path.display().to_string(),
             [first, rest @ ..] => format!("{} and {} more", first.display(), rest.len()),
         };
-        Endpoint::new(kind, &self.name).with_detail(detail)
+        let dead_letters = match &self.on_bad {
+            OnBad::DeadLetter(path) => Some(path.clone()),
+            OnBad::Fail | OnBad::Skip => None,
+        };
+        Endpoint::new(kind, &self.name).with_detail(detail).reading(self.paths.iter().cloned()).writing(dead_letters)
     }
 
     fn partitions(&self) -> Result<usize, IoError> {

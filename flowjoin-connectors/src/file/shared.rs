@@ -30,7 +30,7 @@ impl SharedFile {
     }
 
     pub(super) fn endpoint(&self, kind: &str) -> Endpoint {
-        Endpoint::new(kind, &self.name).with_detail(self.path.display().to_string())
+        Endpoint::new(kind, &self.name).with_detail(self.path.display().to_string()).writing([self.path.clone()])
     }
 
     /// A writer for one more task; the first of a run creates the file, or empties it.

@@ -1,0 +1,97 @@
+//! No file is written by two, or read and written: checked before anything is opened, since opening empties a file.
+
+use std::path::{Path, PathBuf};
+
+use flowjoin_core::io::Endpoint;
+
+/// What is wrong with the files of a flow, if anything: `sources` and `sinks` by their endpoints.
+pub fn clash(endpoints: &[Endpoint]) -> Option<String> {
+    let read = endpoints.iter().flat_map(|it| it.reads.iter().map(move |path| (it, path, "reads")));
+    let written = endpoints.iter().flat_map(|it| it.writes.iter().map(move |path| (it, path, "writes")));
+    let used: Vec<(&Endpoint, &PathBuf, &str)> = read.chain(written).collect();
+    for (index, (one, path, does)) in used.iter().enumerate() {
+        for (other, second, writes) in &used[index + 1..] {
+            if *writes == "writes" && is_same(path, second) {
+                return Some(format!(
+                    "`{}` would be lost: `{}` {does} it and `{}` writes to it; give one of them another file",
+                    second.display(),
+                    one.name,
+                    other.name
+                ));
+            }
+        }
+    }
+    None
+}
+
+// One file under two names is one file; a file that is not there yet is known by its folder.
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (identity(one), identity(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => false,
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Identity {
+    #[cfg(unix)]
+    Inode(u64, u64),
+    Path(PathBuf),
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    if let Ok(found) = std::fs::metadata(path) {
+        // A device such as /dev/null may be written by many.
+        if !found.is_file() {
+            return None;
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            return Some(Identity::Inode(found.dev(), found.ino()));
+        }
+        #[cfg(not(unix))]
+        return path.canonicalize().ok().map(Identity::Path);
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Folders that are not there yet will be made as they are written.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    Some(Identity::Path(folder.join(path.file_name()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("flowjoin-files-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_file_that_is_read_is_not_written_under_any_of_its_names() {
+        let folder = folder("names");
+        let input = folder.join("rows.jsonl");
+        std::fs::write(&input, "{}").unwrap();
+        let linked = folder.join("linked.jsonl");
+        let _ = std::fs::remove_file(&linked);
+        std::fs::hard_link(&input, &linked).unwrap();
+        for name in [input.clone(), linked, folder.join("../").join(folder.file_name().unwrap()).join("rows.jsonl")] {
+            let source = Endpoint::new("file", "in").reading([input.clone()]);
+            let sink = Endpoint::new("file", "out").writing([name]);
+            let clash = clash(&[sink, source]).unwrap();
+            assert!(clash.contains("`in` reads it and `out` writes to it"), "{clash}");
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_yet_is_written_by_one() {
+        let folder = folder("new");
+        let to = |name: &str| Endpoint::new("file", name).writing([folder.join("new.jsonl")]);
+        assert!(clash(&[to("one"), to("two")]).is_some());
+        assert!(clash(&[to("one"), Endpoint::new("file", "two").writing([folder.join("other.jsonl")])]).is_none());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
