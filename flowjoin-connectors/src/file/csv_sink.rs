@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use flowjoin_core::io::{Endpoint, Sink, TakesAppend, Writer};
 use flowjoin_core::{Batch, Data, IoError};
+use serde_json::Value;
 
 use super::shared::{SharedFile, SharedWriter, only_inserts};
 
@@ -82,14 +83,33 @@ struct CsvWriter {
 
 impl CsvWriter {
     fn records<T: Data>(&self, rows: &[T], headers: Headers) -> Result<Vec<u8>, IoError> {
-        let mut writer = csv::WriterBuilder::new()
-            .has_headers(headers == Headers::With)
-            .delimiter(self.delimiter)
-            .from_writer(Vec::new());
+        let mut writer = self.writer(headers);
         for row in rows {
-            writer.serialize(row).map_err(|cause| IoError::caused("a row cannot be written as CSV", cause))?;
+            if let Err(cause) = writer.serialize(row) {
+                // A row that is made of another one and a field beside it is a map, which the csv crate does not take.
+                let by_fields = self.records_by_field(rows, headers);
+                return by_fields.ok_or_else(|| IoError::caused("a row cannot be written as CSV", cause));
+            }
         }
         writer.into_inner().map_err(|error| IoError::new(format!("a row cannot be written as CSV: {error}")))
+    }
+
+    fn records_by_field<T: Data>(&self, rows: &[T], headers: Headers) -> Option<Vec<u8>> {
+        let mut writer = self.writer(Headers::Without);
+        for row in rows {
+            let Ok(Value::Object(fields)) = serde_json::to_value(row) else { return None };
+            if headers == Headers::With {
+                writer.write_record(fields.keys()).ok()?;
+            }
+            let cells: Option<Vec<String>> = fields.values().map(cell).collect();
+            writer.write_record(cells?).ok()?;
+        }
+        writer.into_inner().ok()
+    }
+
+    fn writer(&self, headers: Headers) -> csv::Writer<Vec<u8>> {
+        let with_headers = headers == Headers::With;
+        csv::WriterBuilder::new().has_headers(with_headers).delimiter(self.delimiter).from_writer(Vec::new())
     }
 
     /// What the header adds to a row that is written with it.
@@ -99,6 +119,16 @@ impl CsvWriter {
         let without = self.records(row, Headers::Without)?;
         with.truncate(with.len() - without.len());
         Ok(with)
+    }
+}
+
+// A field that is a list or a map has no form in CSV.
+fn cell(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => Some(String::new()),
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        Value::Array(_) | Value::Object(_) => None,
     }
 }
 
@@ -129,5 +159,34 @@ impl<T: Data> Writer<T> for CsvWriter {
 
     async fn close(&mut self) -> Result<(), IoError> {
         self.file.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowjoin_core::{Reason, Unmatched};
+
+    #[derive(Clone, serde::Serialize, serde::Deserialize)]
+    struct Order {
+        id: u64,
+        note: Option<String>,
+    }
+
+    #[tokio::test]
+    async fn an_unmatched_row_has_its_own_fields_and_a_reason() {
+        let path = std::env::temp_dir().join(format!("flowjoin-unmatched-{}.csv", std::process::id()));
+        let sink = crate::Csv::sink(&path);
+        let mut writer: Box<dyn Writer<Unmatched<Order>>> = Sink::open(&sink, 0, 1).unwrap();
+        let mut batch = Batch::default();
+        for (id, note) in [(u64::MAX, None), (2, Some("a, b".to_string()))] {
+            let row = Unmatched { row: Order { id, note }, reason: Reason::Expired };
+            batch.push(row, flowjoin_core::EventTime::MIN, flowjoin_core::RowKind::Insert);
+        }
+        writer.write(batch).await.unwrap();
+        writer.close().await.unwrap();
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(written, "id,note,reason\n18446744073709551615,,expired\n2,\"a, b\",expired\n");
+        std::fs::remove_file(path).unwrap();
     }
 }

@@ -34,6 +34,8 @@ pub struct MultiJoin<K: Key, const N: usize> {
     passing: Vec<(usize, RowId)>,
     // The last watermark before the end: nothing that comes out may be older.
     frontier: EventTime,
+    // Rows that have left with the end, though nobody asked for them: they are not looked for.
+    left: [u64; N],
     ended: bool,
 }
 
@@ -65,6 +67,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             combos: Vec::new(),
             passing: Vec::new(),
             frontier: EventTime::MIN,
+            left: [0; N],
             ended: false,
         }
     }
@@ -395,6 +398,8 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
                 let mut rows = self.rows.held(input);
                 rows.retain(|&id| !self.met[input].contains(id));
                 self.let_go(input, &rows, Reason::EndOfInput, cx.out);
+            } else {
+                self.left[input] = unmet;
             }
         }
         Ok(())
@@ -415,7 +420,7 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
         let hushed = self.hushed.as_ref().map_or(0, Hushed::bytes);
         OpFigures {
             accounts: self.accounts.to_vec(),
-            state_rows: (0..N).map(|input| self.rows.len(input) as u64).collect(),
+            state_rows: (0..N).map(|input| self.rows.len(input) as u64 - self.left[input]).collect(),
             state_bytes: self.rows.bytes() + self.table.total_bytes() + calendars + met + hushed,
             emitted: self.rows.emitted(),
         }

@@ -65,7 +65,10 @@ impl<T: Event> EventStamp<T> {
 
 impl<T: Event> Stamp for EventStamp<T> {
     fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
-        let Ok(page) = page.0.downcast::<Page<T>>() else { unreachable!("a source reads pages of its own rows") };
+        let Ok(page) = page.0.downcast::<Page<T>>() else {
+            let takes = std::any::type_name::<T>();
+            panic!("source `{}` takes rows of type `{takes}`, and was sent rows of another type", self.origin)
+        };
         let Page { rows, mut bad, origins } = *page;
         let arrival = now.as_event_time();
         let field = self.strategy.field().unwrap_or_default();
