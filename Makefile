@@ -5,7 +5,7 @@ CARGO ?= cargo
 
 # Writes 200,000 orders with their payments and shipments, and joins them.
 demo:
-	$(CARGO) build --release --example demo_data --example fulfilment
+	$(CARGO) build --release --package flowjoin-examples --example demo_data --example fulfilment
 	$(CARGO) run --quiet --release --example demo_data -- examples/out/in
 	$(CARGO) run --quiet --release --example fulfilment -- examples/out/in examples/out
 	@wc -l examples/out/*.jsonl
