@@ -4,6 +4,7 @@
 //! readers and writers are async, and only a runtime calls them: the test driver feeds and empties a flow without.
 
 pub mod erased;
+mod table;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +14,8 @@ use async_trait::async_trait;
 use crate::batch::Batch;
 use crate::error::{IoError, RecordError};
 use crate::record::Data;
+
+pub use table::{Patch, TableChange, TableSource};
 
 /// What explain and the accounting say about a source or sink.
 #[derive(Clone, Debug, PartialEq, Eq)]

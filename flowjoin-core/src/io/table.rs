@@ -1,0 +1,108 @@
+//! Sources of tables: changes of rows that each have a key, as the outside tells them.
+//!
+//! What comes in need not be well-formed: a row may be put twice, deleted though it was never there, or patched. The
+//! operator behind the source (`normalize`) holds the rows as they stand and turns all that
+//! into a legal changelog.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{BadRecords, Endpoint, FailOnBad, Reader};
+use crate::error::IoError;
+use crate::record::Keyed;
+use crate::time::EventTime;
+
+/// A change of a table, as its source tells it.
+#[derive(Clone)]
+pub enum TableChange<T: Keyed> {
+    /// The row of its key is this one now, whether there was one before or not.
+    Put(T),
+    /// The row of a key is the one before with some fields changed: the source was not told the others.
+    Patch {
+        /// Whose row.
+        key: T::Key,
+        /// When, if the source knows it.
+        time: Option<EventTime>,
+        /// Makes the row of now out of the one before.
+        patch: Patch<T>,
+    },
+    /// There is no row of this key any more, if there was one.
+    Delete {
+        /// Whose row.
+        key: T::Key,
+        /// When, if the source knows it.
+        time: Option<EventTime>,
+    },
+    /// There are no rows any more.
+    Truncate {
+        /// When, if the source knows it.
+        time: Option<EventTime>,
+    },
+}
+
+/// Makes the row of now out of the one before; there may be none. What it says instead of a row is why that cannot be
+/// done: the change is then a bad record.
+pub type Patch<T> = Arc<dyn Fn(Option<&T>) -> Result<T, String> + Send + Sync>;
+
+impl<T: Keyed + fmt::Debug> fmt::Debug for TableChange<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TableChange::Put(row) => f.debug_tuple("Put").field(row).finish(),
+            TableChange::Patch { key, .. } => f.debug_tuple("Patch").field(key).finish(),
+            TableChange::Delete { key, .. } => f.debug_tuple("Delete").field(key).finish(),
+            TableChange::Truncate { .. } => f.write_str("Truncate"),
+        }
+    }
+}
+
+/// Where a table comes from.
+///
+/// Its partitions divide the keys: all changes of a key are in one partition, in order.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be opened as a table of `{T}`",
+    label = "not a source of this table",
+    note = "a table takes sources of changes: `JsonLines::table(path)`, `Debezium::json(path)`; for facts use `flow.stream(..)`, and `.latest_by_key()` on the stream for the newest row of each key"
+)]
+pub trait TableSource<T: Keyed>: Send + Sync + 'static {
+    /// What explain says about it.
+    fn endpoint(&self) -> Endpoint;
+
+    /// How many partitions it has: each is read in order, by one task.
+    ///
+    /// # Errors
+    /// If that cannot be found out.
+    fn partitions(&self) -> Result<usize, IoError>;
+
+    /// Opens one partition.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    fn open(&self, partition: usize) -> Result<Box<dyn Reader<TableChange<T>>>, IoError>;
+
+    /// Where records go that cannot become changes. Called once a run.
+    ///
+    /// # Errors
+    /// If the dead-letter file cannot be opened.
+    fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError> {
+        Ok(Box::new(FailOnBad))
+    }
+
+    /// A change given as a value, as a test writes it: by default a row that is put, and `{"op": "-D", ..row}` for one
+    /// that is deleted.
+    ///
+    /// # Errors
+    /// If the value is no change of this table.
+    fn change_of(&self, value: serde_json::Value) -> Result<TableChange<T>, serde_json::Error> {
+        plain_change(value)
+    }
+}
+
+fn plain_change<T: Keyed>(mut value: serde_json::Value) -> Result<TableChange<T>, serde_json::Error> {
+    let deleted = match value.as_object_mut() {
+        Some(fields) if fields.get("op").is_some_and(|op| op == "-D" || op == "-U") => fields.remove("op").is_some(),
+        Some(fields) if fields.get("op").is_some_and(|op| op == "+I" || op == "+U") => fields.remove("op").is_none(),
+        _ => false,
+    };
+    let row: T = serde_json::from_value(value)?;
+    Ok(if deleted { TableChange::Delete { key: row.key(), time: None } } else { TableChange::Put(row) })
+}
