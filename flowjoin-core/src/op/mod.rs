@@ -8,6 +8,7 @@ pub mod interval_join;
 pub mod joined;
 pub mod key_by;
 pub mod multi_join;
+pub mod normalize;
 pub mod product;
 pub mod source;
 
