@@ -261,7 +261,7 @@ impl<const N: usize, H: FnMut(usize, &[RowId; N]) -> bool> Walk<'_, N, H> {
         let stood: Vec<RowId> = rows(self.lists[input]).chain(old).collect();
         let mut lists = *self.lists;
         lists[input] = (&stood, &[]);
-        let mut gone: Vec<&[RowId; N]> = changes.iter().filter_map(Out::old).collect();
+        let mut gone: Vec<&[RowId; N]> = changes.iter().filter_map(Out::goes).collect();
         gone.sort_unstable();
         let mut stay = Vec::new();
         let mut walk = Walk { steps: self.steps, lists: &lists, holds: &mut *self.holds };
@@ -278,7 +278,7 @@ impl<const N: usize, H: FnMut(usize, &[RowId; N]) -> bool> Walk<'_, N, H> {
         let lists = self.lists;
         let first = rows(lists[0]).filter_map(|row| alone(0, row)).map(Out::Insert);
         let mut sink = |walk: &mut Self, change: Out<N>| {
-            if let Some(ids) = change.new() {
+            if let Some(ids) = change.comes() {
                 sink(walk, ids);
             }
         };
@@ -287,11 +287,11 @@ impl<const N: usize, H: FnMut(usize, &[RowId; N]) -> bool> Walk<'_, N, H> {
             return first.for_each(|change| self.descend(1, change, until, &mut sink));
         }
         let mut standing: Vec<Out<N>> = first.collect();
-        for step in 1..=apart {
+        for (step, &list) in lists.iter().enumerate().take(apart + 1).skip(1) {
             standing = self.level(step, &standing);
             if self.steps.stands_apart(step) {
                 let (_, met) = met(&standing, step);
-                let unmet = rows(lists[step]).filter(|row| met.binary_search(row).is_err());
+                let unmet = rows(list).filter(|row| met.binary_search(row).is_err());
                 standing.extend(unmet.filter_map(|row| alone(step, row)).map(Out::Insert));
             }
         }
@@ -316,12 +316,12 @@ impl<const N: usize, H: FnMut(usize, &[RowId; N]) -> bool> Walk<'_, N, H> {
             return sink(self, change);
         }
         let kind = self.steps.kinds[step];
-        let (mut old, mut new) = (change.old().copied(), change.new().copied());
+        let (mut old, mut new) = (change.goes().copied(), change.comes().copied());
         if kind.shows() {
             let lists = self.lists;
             for row in rows(lists[step]) {
-                let with_old = change.old().and_then(|prefix| self.matched(step, prefix, row));
-                let with_new = change.new().and_then(|prefix| self.matched(step, prefix, row));
+                let with_old = change.goes().and_then(|prefix| self.matched(step, prefix, row));
+                let with_new = change.comes().and_then(|prefix| self.matched(step, prefix, row));
                 // A combination that has a match has no gap.
                 old = old.filter(|_| with_old.is_none());
                 new = new.filter(|_| with_new.is_none());
@@ -371,5 +371,8 @@ fn met<const N: usize>(changes: &[Out<N>], input: usize) -> (Vec<RowId>, Vec<Row
         rows.dedup();
         rows
     };
-    (sorted(&mut changes.iter().filter_map(Out::old)), sorted(&mut changes.iter().filter_map(Out::new)))
+    (sorted(&mut changes.iter().filter_map(Out::goes)), sorted(&mut changes.iter().filter_map(Out::comes)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -89,7 +89,7 @@ impl<const N: usize> Out<N> {
     }
 
     /// The combination that goes.
-    pub fn old(&self) -> Option<&[RowId; N]> {
+    pub fn goes(&self) -> Option<&[RowId; N]> {
         match self {
             Out::Delete(old) | Out::Update { old, .. } => Some(old),
             Out::Insert(_) => None,
@@ -97,7 +97,7 @@ impl<const N: usize> Out<N> {
     }
 
     /// The combination that comes.
-    pub fn new(&self) -> Option<&[RowId; N]> {
+    pub fn comes(&self) -> Option<&[RowId; N]> {
         match self {
             Out::Insert(new) | Out::Update { new, .. } => Some(new),
             Out::Delete(_) => None,
@@ -114,3 +114,6 @@ pub(super) fn is_empty(list: Runs<'_>) -> bool {
 pub(super) fn rows<'a>((front, back): Runs<'a>) -> impl Iterator<Item = RowId> + 'a {
     front.iter().chain(back).copied()
 }
+
+#[cfg(test)]
+pub(super) mod tests;
