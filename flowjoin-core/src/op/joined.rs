@@ -62,22 +62,22 @@ impl<K> Default for Arrivals<K> {
 
 /// The times that rows may have when they are taken in.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct Lateness {
     /// Rows before this are late.
     pub late_before: Watermark,
     /// The times of the others are raised to this.
     pub not_before: EventTime,
 }
 
-impl Bounds {
+impl Lateness {
     /// Facts: what is behind the watermark is late.
-    pub const fn facts(watermark: Watermark) -> Bounds {
-        Bounds { late_before: watermark, not_before: EventTime::MIN }
+    pub const fn facts(watermark: Watermark) -> Lateness {
+        Lateness { late_before: watermark, not_before: EventTime::MIN }
     }
 
     /// Changes: none is late, as to leave one out would leave the result wrong for ever.
-    pub const fn changes(watermark: Watermark) -> Bounds {
-        Bounds { late_before: Watermark::NONE, not_before: watermark.time() }
+    pub const fn changes(watermark: Watermark) -> Lateness {
+        Lateness { late_before: Watermark::NONE, not_before: watermark.time() }
     }
 }
 
@@ -92,7 +92,7 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
         &mut self,
         input: usize,
         batch: AnyBatch,
-        bounds: Bounds,
+        lateness: Lateness,
         arrivals: &mut Arrivals<K>,
         out: &mut Outbox,
     ) -> Result<(), OpError>;
@@ -155,7 +155,7 @@ pub const fn late_port(input: usize, inputs: usize) -> Port {
 pub fn arrive<K: Key, T: Data>(
     slab: &mut Slab<T>,
     batch: AnyBatch,
-    Bounds { late_before, not_before }: Bounds,
+    Lateness { late_before, not_before }: Lateness,
     arrivals: &mut Arrivals<K>,
     mut on_late: impl FnMut(T, EventTime, RowKind),
 ) -> Result<(), OpError> {

@@ -78,6 +78,15 @@ pub enum Out<const N: usize> {
 }
 
 impl<const N: usize> Out<N> {
+    /// The combination that goes, and the one that comes.
+    pub fn parts(self) -> (Option<[RowId; N]>, Option<[RowId; N]>) {
+        match self {
+            Out::Delete(old) => (Some(old), None),
+            Out::Insert(new) => (None, Some(new)),
+            Out::Update { old, new } => (Some(old), Some(new)),
+        }
+    }
+
     /// What it means that one combination goes and one comes; nothing if there is neither.
     pub(super) fn of(old: Option<[RowId; N]>, new: Option<[RowId; N]>) -> Option<Out<N>> {
         match (old, new) {

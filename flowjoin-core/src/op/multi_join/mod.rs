@@ -15,7 +15,7 @@ mod spec;
 use std::collections::BTreeMap;
 
 use super::conditional::Steps;
-use super::joined::{Arrival, Arrivals, Bounds, Combo, JoinRows};
+use super::joined::{Arrival, Arrivals, Combo, JoinRows, Lateness};
 use super::product::{self, Shape, Step};
 use super::{Cx, InputId, Operator, Outbox};
 use crate::account::{Account, OpFigures, Reason};
@@ -263,11 +263,11 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
         self.on_clock(cx)?;
         let input = input.0;
         let mut arrivals = std::mem::take(&mut self.arrivals);
-        let bounds = match self.spec.changes[input] {
-            true => Bounds::changes(cx.watermark),
-            false => Bounds::facts(cx.watermark),
+        let lateness = match self.spec.changes[input] {
+            true => Lateness::changes(cx.watermark),
+            false => Lateness::facts(cx.watermark),
         };
-        let taken = self.rows.arrive(input, batch, bounds, &mut arrivals, cx.out);
+        let taken = self.rows.arrive(input, batch, lateness, &mut arrivals, cx.out);
         match self.at_once[input] {
             true => self.take_in(input, &mut arrivals, cx),
             false => self.fold_in(input, &mut arrivals, cx),

@@ -59,22 +59,23 @@ impl<K: Key, const N: usize> Said<K, N> {
     /// What of a change is to be said, given what has been; notes that it is.
     pub fn filter(&mut self, key: &K, gaps: Option<&Gaps<N>>, out: Out<N>) -> Option<Out<N>> {
         let told = |ids: &[RowId; N]| gaps.is_none_or(|gaps| gaps.told(ids) == Told::Now);
+        let (old, new) = out.parts();
         match self {
             Said::AsHeld => Some(out),
             Said::Alone(alone) => {
-                let old = out.old().copied().filter(|ids| match lone(ids) {
+                let old = old.filter(|ids| match lone(ids) {
                     Some((input, id)) => alone[input].remove(id),
                     None => true,
                 });
-                let new = out.new().copied().filter(|ids| match lone(ids) {
+                let new = new.filter(|ids| match lone(ids) {
                     Some((input, id)) => told(ids) && alone[input].insert(id),
                     None => true,
                 });
                 Out::of(old, new)
             }
             Said::Numbered(hushed) => {
-                let old = out.old().copied().filter(|ids| told(ids) && hushed.stands(key, ids));
-                let new = out.new().copied().filter(told);
+                let old = old.filter(|ids| told(ids) && hushed.stands(key, ids));
+                let new = new.filter(told);
                 Out::of(old, new)
             }
         }
@@ -84,7 +85,9 @@ impl<K: Key, const N: usize> Said<K, N> {
     pub fn waits(&self, key: &K, ids: &[RowId; N], met: &[Bits; N]) -> bool {
         match self {
             Said::AsHeld => false,
-            Said::Alone(alone) => lone(ids).is_some_and(|(input, id)| !alone[input].contains(id) && !met[input].contains(id)),
+            Said::Alone(alone) => {
+                lone(ids).is_some_and(|(input, id)| !alone[input].contains(id) && !met[input].contains(id))
+            }
             Said::Numbered(hushed) => ids.iter().any(|id| id.is_missing()) && hushed.stands(key, ids),
         }
     }
@@ -125,9 +128,7 @@ impl<const N: usize> Gaps<N> {
             emit: spec.emit,
             fired: std::array::from_fn(|_| Bits::default()),
             due: std::array::from_fn(|_| Vec::new()),
-            calendars: std::array::from_fn(|input| {
-                delay(input).map(|delay| (delay, Expiry::new(delay.as_millis())))
-            }),
+            calendars: std::array::from_fn(|input| delay(input).map(|delay| (delay, Expiry::new(delay.as_millis())))),
         })
     }
 
