@@ -104,24 +104,23 @@ pub fn delta<const N: usize>(
     step: Step,
     emit: &mut impl FnMut(bool, &[RowId; N]),
 ) {
-    let bit = 1 << step.input;
-    let shows = shape.hidden & bit == 0;
-    // What stands while the list holds the row, and what stands while it holds none.
-    let row = if shows { step.row } else { RowId::MISSING };
-    let with_row = shows || (step.alone && shape.may_be_empty & bit == 0);
-    let with_none = step.alone && shape.may_be_empty & bit != 0;
+    if shape.hidden >> step.input & 1 == 1 {
+        // Only whether there is a row counts: with one, what has to exist stands; with none, what must not.
+        if step.alone {
+            let stands = step.enters == (shape.kind(step.input) == Kind::Exists);
+            product(shape, lists, step.input, RowId::MISSING, &mut |ids| emit(stands, ids));
+        }
+        return;
+    }
+    let edge = step.alone && shape.is_optional(step.input);
     if step.enters {
-        if with_none {
+        if edge {
             product(shape, lists, step.input, RowId::MISSING, &mut |ids| emit(false, ids));
         }
-        if with_row {
-            product(shape, lists, step.input, row, &mut |ids| emit(true, ids));
-        }
+        product(shape, lists, step.input, step.row, &mut |ids| emit(true, ids));
     } else {
-        if with_row {
-            product(shape, lists, step.input, row, &mut |ids| emit(false, ids));
-        }
-        if with_none {
+        product(shape, lists, step.input, step.row, &mut |ids| emit(false, ids));
+        if edge {
             product(shape, lists, step.input, RowId::MISSING, &mut |ids| emit(true, ids));
         }
     }
