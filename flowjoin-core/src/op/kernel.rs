@@ -114,6 +114,15 @@ impl<const N: usize> Out<N> {
     }
 }
 
+/// Holds a caller to its word: no row takes its own place, and no row that changes is among those that stay.
+pub(super) fn check(stay: Runs<'_>, pairs: &[Pair]) {
+    for &Pair { old, new } in pairs {
+        assert!(old != new || old.is_missing(), "a row that stays is no change");
+        // Only when debugging: it looks through the whole list.
+        debug_assert!(rows(stay).all(|row| row != old && row != new), "a row that changes does not stay");
+    }
+}
+
 /// Whether a list holds no row.
 pub(super) fn is_empty(list: Runs<'_>) -> bool {
     list.0.is_empty() && list.1.is_empty()

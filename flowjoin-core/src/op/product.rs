@@ -14,7 +14,7 @@
 //! result only through factor `i`. No types, no time, no state here; an odometer over N slices, tested with integers
 //! against the definition. INNER, LEFT, RIGHT, FULL, SEMI, ANTI and N-way are this one function and two bit masks.
 
-use super::kernel::{Kind, Out, Pair, is_empty};
+use super::kernel::{self, Kind, Out, Pair, is_empty};
 use crate::state::{RowId, Runs};
 
 /// How many inputs a join has, and what each does to the result.
@@ -104,24 +104,23 @@ pub fn delta<const N: usize>(
     step: Step,
     emit: &mut impl FnMut(bool, &[RowId; N]),
 ) {
-    let bit = 1 << step.input;
-    let shows = shape.hidden & bit == 0;
-    // What stands while the list holds the row, and what stands while it holds none.
-    let row = if shows { step.row } else { RowId::MISSING };
-    let with_row = shows || (step.alone && shape.may_be_empty & bit == 0);
-    let with_none = step.alone && shape.may_be_empty & bit != 0;
+    if shape.hidden >> step.input & 1 == 1 {
+        // Only whether there is a row counts: with one, what has to exist stands; with none, what must not.
+        if step.alone {
+            let stands = step.enters == (shape.kind(step.input) == Kind::Exists);
+            product(shape, lists, step.input, RowId::MISSING, &mut |ids| emit(stands, ids));
+        }
+        return;
+    }
+    let edge = step.alone && shape.is_optional(step.input);
     if step.enters {
-        if with_none {
+        if edge {
             product(shape, lists, step.input, RowId::MISSING, &mut |ids| emit(false, ids));
         }
-        if with_row {
-            product(shape, lists, step.input, row, &mut |ids| emit(true, ids));
-        }
+        product(shape, lists, step.input, step.row, &mut |ids| emit(true, ids));
     } else {
-        if with_row {
-            product(shape, lists, step.input, row, &mut |ids| emit(false, ids));
-        }
-        if with_none {
+        product(shape, lists, step.input, step.row, &mut |ids| emit(false, ids));
+        if edge {
             product(shape, lists, step.input, RowId::MISSING, &mut |ids| emit(true, ids));
         }
     }
@@ -135,6 +134,9 @@ pub fn delta<const N: usize>(
 /// An optional input that holds a row before and after shows no gap in between.
 ///
 /// The time is linear in what is emitted and in the rows that change, and nothing is collected.
+///
+/// # Panics
+/// If a row takes its own place.
 pub fn change<const N: usize>(
     shape: &Shape,
     lists: &[Runs<'_>; N],
@@ -142,6 +144,7 @@ pub fn change<const N: usize>(
     pairs: &[Pair],
     emit: &mut impl FnMut(Out<N>),
 ) {
+    kernel::check(lists[input], pairs);
     let none_stays = is_empty(lists[input]);
     let was_empty = none_stays && pairs.iter().all(|pair| pair.old.is_missing());
     let becomes_empty = none_stays && pairs.iter().all(|pair| pair.new.is_missing());
@@ -183,17 +186,13 @@ fn product<const N: usize>(
     let mut factors: [Runs<'_>; N] = [(&[], &[]); N];
     let mut any = !row.is_missing();
     for input in 0..N {
+        let empty = is_empty(lists[input]);
         factors[input] = if input == fixed {
             (&fixed_row, &[])
-        } else if is_empty(lists[input]) {
-            if shape.may_be_empty >> input & 1 == 0 {
-                return;
-            }
-            (&gap, &[])
-        } else if shape.hidden >> input & 1 == 0 {
+        } else if !empty && shape.hidden >> input & 1 == 0 {
             any = true;
             lists[input]
-        } else if shape.may_be_empty >> input & 1 == 0 {
+        } else if empty == (shape.may_be_empty >> input & 1 == 1) {
             (&gap, &[])
         } else {
             return;
