@@ -30,6 +30,7 @@ pub struct Gaps<const N: usize> {
 }
 
 impl<K: Key, const N: usize> Said<K, N> {
+    /// What such a join has to note.
     pub fn of(spec: &Spec<N>) -> Self {
         let unsure = spec.waits() || (0..N).any(|input| spec.hushes(input));
         match (unsure, N) {
@@ -99,6 +100,7 @@ impl<K: Key, const N: usize> Said<K, N> {
         }
     }
 
+    /// Bytes taken.
     pub fn bytes(&self) -> u64 {
         match self {
             Said::AsHeld => 0,
@@ -117,6 +119,7 @@ pub enum Told {
 }
 
 impl<const N: usize> Gaps<N> {
+    /// What such a join has to wait for, if for anything.
     pub fn of(spec: &Spec<N>) -> Option<Gaps<N>> {
         let delay_of = |emit: Emit| match emit {
             Emit::EagerAfter(delay) => Some(delay),
@@ -185,6 +188,7 @@ impl<const N: usize> Gaps<N> {
         rows.all(|(input, &id)| self.fired[input].contains(id))
     }
 
+    /// Bytes taken.
     pub fn bytes(&self) -> u64 {
         let fired: u64 = self.fired.iter().map(Bits::bytes).sum();
         let due: usize = self.due.iter().map(|due| due.capacity() * size_of::<i64>()).sum();
