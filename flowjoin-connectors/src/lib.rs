@@ -3,6 +3,7 @@
 //! | source | reads | sink | writes |
 //! |---|---|---|---|
 //! | [`JsonLines`] | one JSON value a line, `.gz` too | [`JsonLines::sink`], [`JsonLines::changelog`], [`JsonLines::upsert`] | rows, changes, latest rows |
+//! | [`JsonLines::table`] | rows by key: plain, as changes, or with key and value | | |
 //! | [`Csv`] | delimited text with a header, `.gz` too | [`Csv::sink`] | rows |
 //! | [`Memory`] | rows that are there already | [`MemorySink`] | changes, to be looked at |
 //! | [`FromStream`] | any `futures::Stream` | [`ToChannel`] | a `tokio` channel |
@@ -16,10 +17,11 @@
 
 mod file;
 mod generate;
+mod json;
 mod memory;
 mod stream;
 
-pub use file::{Csv, CsvSink, JsonLines, JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert, OnBad};
+pub use file::{Csv, CsvSink, JsonLines, JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert, JsonTable, OnBad};
 pub use generate::Generate;
 pub use memory::{Memory, MemorySink};
 pub use stream::{FromStream, RowsToChannel, ToChannel};
