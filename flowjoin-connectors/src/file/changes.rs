@@ -13,11 +13,9 @@ use super::reader::{Decode, Decoded, FileReader, Outcome};
 /// What a line tells.
 pub(crate) enum Changes<T: Keyed> {
     /// Nothing about the table.
-    #[expect(dead_code, reason = "for formats whose lines can be about other things")]
     None,
     One(TableChange<T>),
     /// One after the other: a row that has moved from one key to another.
-    #[expect(dead_code, reason = "for formats that tell of a moved row in one line")]
     Two(TableChange<T>, TableChange<T>),
 }
 

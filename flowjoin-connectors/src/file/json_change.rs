@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::changes::{Changes, ReadChange};
 use super::json_place;
-use crate::json::{Has, KeyFields, Object, RowFields, given, write_object};
+use crate::json::{Has, KeyFields, Object, RowFields, given, shown, write_object};
 
 /// Which form lines have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -155,7 +155,7 @@ fn is_whole(object: &Object<'_>) -> bool {
 }
 
 fn unknown(op: &str) -> String {
-    format!("`op` is {op}, and has to be one of \"+I\", \"+U\", \"-U\", \"-D\"")
+    format!("`op` is {}, and has to be one of \"+I\", \"+U\", \"-U\", \"-D\"", shown(op))
 }
 
 const OWN_OP: &str = "if it is a column that the row leaves out, say `.plain()`";

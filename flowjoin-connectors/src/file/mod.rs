@@ -27,10 +27,11 @@ use flowjoin_core::io::{BadRecords, Endpoint, Reader, TableChange};
 use flowjoin_core::{IoError, Keyed};
 
 pub use self::bad::OnBad;
-pub(crate) use self::changes::ReadChange;
+pub(crate) use self::changes::{Changes, ReadChange, only_change};
 pub use self::csv::Csv;
 pub use self::csv_sink::CsvSink;
 pub use self::json::JsonLines;
+pub(crate) use self::json_change::{Form, JsonChange};
 pub use self::json_sink::{JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert};
 pub use self::json_table::JsonTable;
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use flowjoin_core::{IoError, Keyed};
 use serde::de::DeserializeOwned;
 
-use super::Object;
+use super::{Object, shown};
 use crate::file::json_place;
 
 /// The names in JSON of the fields of a key.
@@ -51,8 +51,10 @@ impl KeyFields {
                 found.or_else(|reason| serde_json::from_str(key).map_err(|_| reason))
             }
             Some(b'[') | None => json_place::read(key),
-            Some(_) if self.is_tuple => Err(format!("the key {key} is one value, and has to have {}", self.in_words())),
-            Some(_) => json_place::read(key).map_err(|reason| format!("the key {key}: {reason}")),
+            Some(_) if self.is_tuple => {
+                Err(format!("the key {} is one value, and has to have {}", shown(key), self.in_words()))
+            }
+            Some(_) => json_place::read(key).map_err(|reason| format!("the key {}: {reason}", shown(key))),
         }
     }
 

@@ -8,4 +8,4 @@ mod object;
 
 pub(crate) use self::fields::{Has, RowFields};
 pub(crate) use self::key::KeyFields;
-pub(crate) use self::object::{Object, given, write_object};
+pub(crate) use self::object::{Object, given, shown, write_object};

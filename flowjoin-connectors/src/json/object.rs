@@ -42,6 +42,14 @@ pub(crate) fn given(text: &str) -> Option<&str> {
     (text != "null").then_some(text)
 }
 
+/// As much of a text as a reason has room for.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => Cow::Owned(format!("{}..", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
 /// Puts an object together out of the texts of its fields.
 pub(crate) fn write_object<'a>(fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = String::from("{");
@@ -90,6 +98,8 @@ impl<'de> Visitor<'de> for ObjectVisitor {
     }
 }
 
+const SHOWN_CHARS: usize = 64;
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -105,6 +115,12 @@ mod tests {
         let again = write_object(object.iter());
         assert_eq!(again, r#"{"a":18446744073709551616,"b":[1, {"c":1.50}],"d":null}"#);
         assert_eq!(write_object([("a\"b", "1")]), r#"{"a\"b":1}"#);
+    }
+
+    #[test]
+    fn a_long_text_is_shown_by_its_beginning() {
+        assert_eq!(shown("short"), "short");
+        assert_eq!(shown(&"é".repeat(1_000)), format!("{}..", "é".repeat(64)));
     }
 
     #[test]
