@@ -10,7 +10,7 @@ use super::super::{Cx, Outbox};
 use super::{AHEAD, COMBOS_MAX, MultiJoin};
 use crate::change::RowKind;
 use crate::key::Key;
-use crate::state::{Lists, Place, RowId};
+use crate::state::{Place, RowId};
 use crate::time::EventTime;
 
 /// The keys that a batch has touched. The lists of a key hold the rows that stay; those that go and come are here.
@@ -44,9 +44,11 @@ impl Folding {
         self.used as u16
     }
 
-    /// Whether no further key can be numbered.
-    pub(super) fn is_full(&self) -> bool {
-        self.used == u16::MAX as usize
+    /// Whether what has changed should be told after a change of this kind, before further keys are touched. The two
+    /// halves of an update are not parted, as long as keys can be numbered.
+    #[inline]
+    pub(super) fn is_full(&self, kind: RowKind) -> bool {
+        self.used >= if kind == RowKind::UpdateBefore { u16::MAX as usize } else { KEYS_MAX }
     }
 }
 
@@ -67,7 +69,13 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 self.table.prefetch_entry(next.hash);
             }
             if let Some(next) = coming.get(AHEAD / 3) {
-                self.table.peek(next.hash, Lists::prefetch);
+                self.table.peek(next.hash, |lists, spill| {
+                    lists.prefetch(spill);
+                    // The row that may be taken back or replaced, which the one that comes is compared with.
+                    if lists.many() >> input & 1 == 0 {
+                        lists.list(input, spill).0.iter().for_each(|&id| self.rows.prefetch(input, id));
+                    }
+                });
             }
             let kind = kinds.at(index);
             index += 1;
@@ -89,7 +97,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                     None => self.accounts[input].orphan += 1,
                 }
             }
-            if self.folding.is_full() {
+            if self.folding.is_full(kind) {
                 self.unfold(input, cx.out);
             }
         }
@@ -239,3 +247,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.select(out);
     }
 }
+
+/// Keys whose changes are folded together. Their entries and rows fit the second-level cache, so that telling what has
+/// changed costs no second trip to memory.
+const KEYS_MAX: usize = 512;
