@@ -9,10 +9,10 @@ use super::relation::Relation;
 
 /// The rows of one input, change by change, however well or ill the changes are formed.
 ///
-/// In a *bag* a row is added whatever else is there, and a retraction takes one equal row. Under a *unique key* a row
-/// replaces the one of its unique key, whether it comes as `+I` or as `+U` and whether that was taken back first or
-/// not; a retraction takes the row of its unique key, whatever its other fields. The retraction of a row that is not
-/// held does nothing, and counts as an orphan.
+/// In a *bag* a row is added whatever else is there, and a retraction takes one equal row, the newest. Under a *unique
+/// key* a row replaces, in its place, the one of its unique key, whether it comes as `+I` or as `+U` and though that was
+/// not taken back; a retraction takes the row of its unique key, whatever its other fields. The retraction of a row that
+/// is not held does nothing, and counts as an orphan.
 ///
 /// ```
 /// use flowjoin_core::RowKind::{Delete, Insert, UpdateAfter};
@@ -63,19 +63,18 @@ impl<T: PartialEq> Contents<T> {
 
     /// Applies one change.
     pub fn apply(&mut self, kind: RowKind, row: T) -> Effect<T> {
-        let former = match &self.unique {
-            Some(is_same) => self.rows.iter().position(|held| is_same(held, &row)),
+        let place = match &self.unique {
+            Some(is_same) => self.rows.iter().rposition(|held| is_same(held, &row)),
             None if kind.adds() => None,
-            None => self.rows.iter().position(|held| *held == row),
+            None => self.rows.iter().rposition(|held| *held == row),
         };
-        let former = former.map(|place| self.rows.remove(place));
-        if kind.adds() {
-            self.rows.push(row);
-        }
-        match (kind.adds(), former) {
-            (true, None) => Effect::Added,
-            (true, Some(former)) => Effect::Replaced(former),
-            (false, Some(former)) => Effect::Removed(former),
+        match (kind.adds(), place) {
+            (true, None) => {
+                self.rows.push(row);
+                Effect::Added
+            }
+            (true, Some(place)) => Effect::Replaced(std::mem::replace(&mut self.rows[place], row)),
+            (false, Some(place)) => Effect::Removed(self.rows.remove(place)),
             (false, None) => {
                 self.orphans += 1;
                 Effect::Orphan
@@ -96,7 +95,7 @@ impl<T: PartialEq> Contents<T> {
         self
     }
 
-    /// The rows that are held, in the order in which they were last written.
+    /// The rows that are held, in the order in which they came; one that replaced another has its place.
     pub fn rows(&self) -> &[T] {
         &self.rows
     }
@@ -114,7 +113,7 @@ impl<T: PartialEq> Contents<T> {
         Relation::of(&self.rows, key)
     }
 
-    /// The table that these rows are under a primary key: of each key the row that was written last.
+    /// The table that these rows are under a primary key: of each key the newest row.
     ///
     /// When that row is taken back, the one before it is seen again.
     ///
@@ -174,10 +173,16 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_written_again_is_the_newest() {
-        let table = Contents::unique_by(|row: &(u8, char)| row.1);
-        let table = table.after([(Insert, (1, 'a')), (Insert, (1, 'b')), (UpdateAfter, (1, 'a'))]);
-        assert_eq!(table.newest_by(|row| row.0), [(1, 'a')]);
-        assert_eq!(table.after([(Delete, (9, 'a'))]).newest_by(|row| row.0), [(1, 'b')]);
+    fn a_row_that_replaces_another_has_its_place_among_those_of_a_primary_key() {
+        let table = Contents::unique_by(|row: &(u8, char, u8)| row.1);
+        let table = table.after([(Insert, (1, 'a', 0)), (Insert, (1, 'b', 0)), (UpdateAfter, (1, 'a', 5))]);
+        assert_eq!(table.newest_by(|row| row.0), [(1, 'b', 0)]);
+        assert_eq!(table.after([(Delete, (1, 'b', 9))]).newest_by(|row| row.0), [(1, 'a', 5)]);
+    }
+
+    #[test]
+    fn of_equal_rows_the_newest_is_taken_back() {
+        let bag = Contents::bag().after([(Insert, (1, 'a')), (Insert, (1, 'b')), (Insert, (1, 'a'))]);
+        assert_eq!(bag.after([(Delete, (1, 'a'))]).newest_by(|row| row.0), [(1, 'b')]);
     }
 }
