@@ -3,6 +3,7 @@
 //! A source is a factory of [`Reader`]s, one a partition; a sink is a factory of [`Writer`]s, one a task. Only the
 //! readers and writers are async, and only a runtime calls them: the test driver feeds and empties a flow without.
 
+mod by_key;
 pub mod erased;
 mod table;
 
@@ -15,6 +16,8 @@ use crate::batch::Batch;
 use crate::error::{IoError, RecordError};
 use crate::record::Data;
 
+pub use by_key::ByKey;
+pub(crate) use by_key::changes;
 pub use table::{Patch, TableChange, TableSource};
 
 /// What explain and the accounting say about a source or sink.
@@ -169,6 +172,11 @@ pub trait Sink<T: Data>: Send + Sync + 'static {
 
     /// What explain says about it.
     fn endpoint(&self) -> Endpoint;
+
+    /// Whether it keeps the newest row of each key: `Some(ByKey::of())` then.
+    fn by_key(&self) -> Option<ByKey<T>> {
+        None
+    }
 
     /// Opens the writer of one task of so many. All are opened before the first row is written.
     ///

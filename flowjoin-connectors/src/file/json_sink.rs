@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
-use flowjoin_core::io::{Endpoint, Sink, TakesAppend, TakesChanges, Writer};
+use flowjoin_core::io::{ByKey, Endpoint, Sink, TakesAppend, TakesChanges, Writer};
 use flowjoin_core::{Batch, Data, IoError, Keyed, RowKind};
 use serde::Serialize;
 use serde::de::IgnoredAny;
@@ -121,6 +121,10 @@ impl<T: Keyed> Sink<T> for JsonLinesUpsert {
 
     fn endpoint(&self) -> Endpoint {
         self.file.endpoint("json lines upsert")
+    }
+
+    fn by_key(&self) -> Option<ByKey<T>> {
+        Some(ByKey::of())
     }
 
     fn open(&self, _: usize, _: usize) -> Result<Box<dyn Writer<T>>, IoError> {

@@ -15,12 +15,12 @@ use crate::account::Reason;
 use crate::batch::{AnyBatch, Batch};
 use crate::error::OpError;
 use crate::key::Key;
-use crate::op::joined::{Arrivals, Combo, JoinRows, equal_rows, late_port, unmatched_port};
+use crate::op::joined::{Arrivals, Combo, JoinRows, late_port, unmatched_port};
 use crate::op::multi_join::MultiJoin as MultiJoinOp;
 use crate::op::{Outbox, Port};
 use crate::plan::Op;
 use crate::record::Data;
-use crate::state::{Held, RowId, Slab, StateShape};
+use crate::state::{Held, RowId, Slab, StateShape, equal_rows};
 use crate::time::{EventTime, Watermark};
 
 /// Rows asked for ahead of use.

@@ -1,5 +1,6 @@
 //! A flow: the program that is being put together.
 
+use std::any::TypeId;
 use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::mode::Append;
 use super::stream::Stream;
 use crate::error::{PlanError, PlanErrors};
-use crate::io::StreamSource;
 use crate::io::erased::erase_source;
+use crate::io::{ByKey, StreamSource};
 use crate::op::Port;
 use crate::plan::explain::Explain;
 use crate::plan::{Build, ChangeMode, Node, NodeId, Op, Plan, PortInfo};
 use crate::record::Event;
+use crate::state::StateSpec;
 
 /// A program that joins streams: sources are opened on it, and it is explained, tested and run.
 ///
@@ -47,6 +49,22 @@ pub struct Output {
     pub(crate) port: Port,
     // What default names are made of: the source or join that it stems from.
     pub(crate) label: String,
+    // The key that its rows are known to be arranged by.
+    pub(crate) keyed: Option<KeyMark>,
+}
+
+/// A key, as far as two can be told to be the same: by its type and its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyMark {
+    pub(crate) of: TypeId,
+    pub(crate) name: String,
+}
+
+impl KeyMark {
+    /// The key of this type and name, if it has a name.
+    pub(crate) fn of<K: 'static>(name: &str) -> Option<KeyMark> {
+        (!name.is_empty()).then(|| KeyMark { of: TypeId::of::<K>(), name: name.to_string() })
+    }
 }
 
 impl Flow {
@@ -134,6 +152,12 @@ impl Flow {
         }
     }
 
+    pub(crate) fn keeps(&self, id: NodeId, state: Vec<StateSpec>) {
+        if let Slot::Node(node) = &mut self.draft().nodes[id.0] {
+            node.state = state;
+        }
+    }
+
     pub(crate) fn add(&self, new: NewNode<'_>) -> Output {
         let NewNode { name, op, inputs, ports, build, place } = new;
         for input in inputs {
@@ -143,7 +167,7 @@ impl Flow {
         let id = self.reserve(place);
         let inputs = inputs.iter().map(Output::edge).collect();
         self.fill(Node { id, name, op, inputs, ports, state: Vec::new(), declared_at: place, build });
-        Output { flow: self.clone(), from: id, port: Port::MAIN, label }
+        Output { flow: self.clone(), from: id, port: Port::MAIN, label, keyed: None }
     }
 
     pub(crate) fn must_own(&self, input: &Output, place: &'static Location<'static>) {
@@ -181,6 +205,11 @@ pub(crate) struct NewNode<'a> {
 }
 
 impl Output {
+    /// Whether all changes of a key of a sink come in order already.
+    pub(crate) fn is_arranged_by<T>(&self, by_key: &ByKey<T>) -> bool {
+        self.keyed.as_ref().is_some_and(|mark| mark.of == by_key.of && mark.name == by_key.name)
+    }
+
     pub(crate) fn edge(&self) -> crate::plan::Edge {
         crate::plan::Edge { from: self.from, port: self.port }
     }

@@ -1,9 +1,12 @@
 //! The inputs of a join, and what the user's `select` sees of each.
 
+use std::any::Any;
+
 use super::flow::Output;
 use super::keyed::KeyedStream;
 use super::mode::{Changelog, Mode};
 use crate::key::Key;
+use crate::op::joined::Identity;
 use crate::record::Data;
 use crate::state::Ttl;
 
@@ -23,12 +26,22 @@ pub struct Input {
     pub(super) output: Output,
     pub(super) ttl: Option<Ttl>,
     pub(super) optional: bool,
+    // The `Identity` of its rows, if they have a unique key, and the name of that.
+    pub(super) unique: Option<(Box<dyn Any + Send + Sync>, String)>,
+}
+
+impl Input {
+    /// When two of its rows are the same, in two versions.
+    pub(super) fn identity<T: Data>(&self) -> Option<Identity<T>> {
+        self.unique.as_ref().and_then(|(same, _)| same.downcast_ref::<Identity<T>>()).cloned()
+    }
 }
 
 mod sealed {
     pub trait Sealed {}
     impl<K, T, M> Sealed for super::KeyedStream<K, T, M> {}
     impl<I> Sealed for super::Optional<I> {}
+    impl<K, T> Sealed for super::super::table::Table<K, T> {}
     impl<I> Sealed for super::MaybeOptional<I> {}
 }
 
@@ -80,7 +93,8 @@ impl<K: Key, T: Data, M: Mode> JoinInput for KeyedStream<K, T, M> {
     }
 
     fn lower(self) -> Input {
-        Input { output: self.out, ttl: self.ttl, optional: false }
+        let unique = self.unique_key().map(|unique| (Box::new(unique.same.clone()) as Box<_>, unique.name.clone()));
+        Input { output: self.out, ttl: self.ttl, optional: false, unique }
     }
 }
 

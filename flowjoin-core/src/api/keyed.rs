@@ -4,13 +4,15 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::flow::{NewNode, Output};
+use super::flow::{KeyMark, NewNode, Output};
 use super::input::{JoinsOn, MaybeOptional, Optional};
 use super::interval::{IntervalJoin, interval_join};
-use super::mode::{Append, AppendOnly, Mode};
+use super::mode::{Append, AppendOnly, Changelog, Mode};
 use super::multi::{MultiJoin, multi_join};
 use super::owed::{NeedsBounds, NeedsTtl};
+use super::stream::function_name;
 use crate::key::Key;
+use crate::op::joined::Identity;
 use crate::op::key_by::KeyBy;
 use crate::plan::{Build, Op, PortInfo};
 use crate::record::Data;
@@ -20,13 +22,27 @@ use crate::state::Ttl;
 pub struct KeyedStream<K, T, M = Append> {
     pub(super) out: Output,
     pub(super) ttl: Option<Ttl>,
+    unique: Option<Unique<T>>,
     #[allow(clippy::type_complexity)]
     rows: PhantomData<fn() -> (K, T, M)>,
 }
 
+/// The unique key that rows have besides the key that they are joined on.
+pub(super) struct Unique<T> {
+    pub(super) same: Identity<T>,
+    // For explain; a closure has no name to tell.
+    pub(super) name: String,
+}
+
+impl<T> Clone for Unique<T> {
+    fn clone(&self) -> Self {
+        Unique { same: self.same.clone(), name: self.name.clone() }
+    }
+}
+
 impl<K, T, M> Clone for KeyedStream<K, T, M> {
     fn clone(&self) -> Self {
-        KeyedStream { out: self.out.clone(), ttl: self.ttl, rows: PhantomData }
+        KeyedStream { out: self.out.clone(), ttl: self.ttl, unique: self.unique.clone(), rows: PhantomData }
     }
 }
 
@@ -38,6 +54,7 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
         place: &'static Location<'static>,
     ) -> Self {
         let flow = from.flow.clone();
+        let keyed = KeyMark::of::<K>(&label);
         let out = flow.add(NewNode {
             name: "key_by".to_string(),
             op: Op::KeyBy { key: label },
@@ -48,7 +65,22 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
             })),
             place,
         });
-        KeyedStream { out, ttl: None, rows: PhantomData }
+        KeyedStream::arranged(Output { keyed, ..out }, None)
+    }
+
+    /// Rows that are keyed already: batches of keyed rows come out of this step, each in the task that owns its key.
+    pub(super) fn arranged(out: Output, unique: Option<Unique<T>>) -> Self {
+        KeyedStream { out, ttl: None, unique, rows: PhantomData }
+    }
+
+    pub(super) fn unique(mut self, unique: Unique<T>) -> Self {
+        self.unique = Some(unique);
+        self
+    }
+
+    /// The unique key of the rows, if they have one.
+    pub(super) fn unique_key(&self) -> Option<&Unique<T>> {
+        self.unique.as_ref()
     }
 
     /// In a join, a row of the other inputs need not find one here: it then comes out with `None` for this input.
@@ -93,6 +125,20 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
         R::Mode: AppendOnly,
     {
         interval_join(self, right, Location::caller())
+    }
+}
+
+impl<K: Key, T: Data> KeyedStream<K, T, Changelog> {
+    /// Says that rows of one key have a unique key besides: of those with the same, one stands. An insert or update
+    /// replaces the row with its unique key, wherever its other fields differ; a delete takes that row back, whatever
+    /// its other fields are. Rows out of a [`Table`](super::Table) have theirs without this.
+    ///
+    /// Without a unique key, rows are a bag: each copy counts, and a row is taken back by an equal one.
+    ///
+    /// The time of a change is linear in the rows of its key on this input.
+    pub fn unique_by<U: PartialEq, F: Fn(&T) -> U + Send + Sync + 'static>(self, unique: F) -> Self {
+        let name = function_name::<F>();
+        self.unique(Unique { same: Arc::new(move |a, b| unique(a) == unique(b)), name })
     }
 }
 

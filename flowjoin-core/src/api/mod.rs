@@ -10,6 +10,7 @@ mod multi;
 mod owed;
 mod sides;
 mod stream;
+mod table;
 mod unmatched;
 
 pub use flow::Flow;
@@ -20,4 +21,5 @@ pub use mode::{Accepts, Append, AppendOnly, Changelog, MergeMode, Mode};
 pub use multi::{MultiJoin, multi_join};
 pub use owed::{BoundsGiven, NeedsBounds, NeedsTtl, TtlGiven};
 pub use stream::Stream;
+pub use table::Table;
 pub use unmatched::{Late, Unmatched};

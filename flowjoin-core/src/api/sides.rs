@@ -102,7 +102,7 @@ impl Placed {
     /// The stream of a side output.
     fn side<T: Data>(&self, what: &str, input: usize, port: Port) -> Stream<T> {
         let label = side_label(what, &self.draft.inputs[input].output.label);
-        Stream::at(Output { flow: self.draft.flow().clone(), from: self.node, port, label })
+        Stream::at(Output { flow: self.draft.flow().clone(), from: self.node, port, label, keyed: None })
     }
 
     /// The stream of the rows of an input that were left alone.
@@ -137,6 +137,7 @@ impl Placed {
         let kept = labels.iter().zip(keeps);
         let state = kept.map(|(label, keeps)| StateSpec { input: (*label).to_string(), shape, keeps }).collect();
         let flow = draft.flow().clone();
+        let keyed = draft.inputs.iter().find_map(|input| input.output.keyed.clone());
         flow.fill(Node {
             id,
             name: name.clone(),
@@ -147,6 +148,6 @@ impl Placed {
             declared_at: draft.place,
             build: Build::Operator(Arc::new(build)),
         });
-        Output { flow, from: id, port: Port::MAIN, label: name }
+        Output { flow, from: id, port: Port::MAIN, label: name, keyed }
     }
 }

@@ -4,17 +4,19 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::flow::{NewNode, Output};
+use super::flow::{KeyMark, NewNode, Output};
 use super::keyed::KeyedStream;
 use super::mode::{Accepts, Append, Changelog, MergeMode, Mode};
-use crate::batch::{AnyBatch, Batch};
-use crate::change::RowKind;
+use super::table::in_order;
+use crate::batch::{AnyBatch, Batch, Kinds};
+use crate::change::{Change, RowKind};
 use crate::io::Sink;
 use crate::io::erased::erase_sink;
 use crate::key::Key;
 use crate::op::chain::{Apply, BatchFn, Pass};
-use crate::plan::{Build, Op, PortInfo};
+use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::{Data, Keyed};
+use crate::state::Equality;
 
 /// Rows of type `T`, each with an event time; facts ([`Append`]) unless it says [`Changelog`].
 ///
@@ -35,16 +37,39 @@ impl<T: Data, M: Mode> Stream<T, M> {
         Stream { out, rows: PhantomData }
     }
 
+    // The stream is known to be arranged by the key of the sink that it goes to.
+    pub(super) fn co_keyed(mut self) -> Self
+    where
+        T: Keyed,
+    {
+        self.out.keyed = KeyMark::of::<T::Key>(T::key_name());
+        self
+    }
+
     fn apply<O: Data>(
         self,
         verb: &'static str,
         place: &'static Location<'static>,
         f: impl Fn(T, &mut dyn FnMut(O)) + Send + Sync + 'static,
     ) -> Stream<O, M> {
-        self.apply_changes(verb, place, move |kind, row, out| f(row, &mut |made| out(kind, made)))
+        let function: Arc<BatchFn> = Arc::new(move |batch: AnyBatch| {
+            let batch: Batch<T> = batch.take()?;
+            let mut out = Batch::with_capacity(batch.len());
+            match batch.kinds() {
+                Kinds::AllInsert => {
+                    for Change { row, time, kind } in batch.into_changes() {
+                        f(row, &mut |made| out.push(made, time, kind));
+                    }
+                }
+                Kinds::Each(_) => apply_changes(batch, &f, &mut out),
+            }
+            Ok(AnyBatch::new(out))
+        });
+        self.step(verb, place, function)
     }
 
-    fn apply_changes<O: Data, N: Mode>(
+    // As `apply`, for a function that also says the kind of what it makes.
+    fn recast<O: Data, N: Mode>(
         self,
         verb: &'static str,
         place: &'static Location<'static>,
@@ -58,6 +83,15 @@ impl<T: Data, M: Mode> Stream<T, M> {
             }
             Ok(AnyBatch::new(out))
         });
+        self.step(verb, place, function)
+    }
+
+    fn step<O: Data, N: Mode>(
+        self,
+        verb: &'static str,
+        place: &'static Location<'static>,
+        function: Arc<BatchFn>,
+    ) -> Stream<O, N> {
         let flow = self.out.flow.clone();
         Stream::at(flow.add(NewNode {
             name: verb.to_string(),
@@ -70,10 +104,40 @@ impl<T: Data, M: Mode> Stream<T, M> {
     }
 }
 
+// The halves of an update stand side by side. What they are made into is compared: where nothing is left of one, the
+// other is a change of its own (a row that crosses a filter), and where both are equal nothing has changed.
+fn apply_changes<T: Data, O: Data>(batch: Batch<T>, f: &impl Fn(T, &mut dyn FnMut(O)), out: &mut Batch<O>) {
+    let mut equality = Equality::default();
+    let mut changes = batch.into_changes().peekable();
+    while let Some(Change { row, time, kind }) = changes.next() {
+        let after = changes.next_if(|next| kind == RowKind::UpdateBefore && next.kind == RowKind::UpdateAfter);
+        let Some(after) = after else {
+            let kind = if kind == RowKind::UpdateBefore { RowKind::Delete } else { kind };
+            f(row, &mut |made| out.push(made, time, kind));
+            continue;
+        };
+        let (mut olds, mut news) = (Vec::new(), Vec::new());
+        f(row, &mut |made| olds.push(made));
+        f(after.row, &mut |made| news.push(made));
+        let mut news = news.into_iter();
+        for old in olds {
+            match news.next() {
+                Some(new) if equality.holds(&old, &new) => {}
+                Some(new) => {
+                    out.push(old, time, RowKind::UpdateBefore);
+                    out.push(new, after.time, RowKind::UpdateAfter);
+                }
+                None => out.push(old, time, RowKind::Delete),
+            }
+        }
+        news.for_each(|new| out.push(new, after.time, RowKind::Insert));
+    }
+}
+
 // The bounds stand on the methods, so that a stream of something that is no row is told why.
 impl<T, M> Stream<T, M> {
     /// Makes a row of each row. The function must give the same for the same row: in a changelog a row is taken back by
-    /// what it was mapped to.
+    /// what it was mapped to. An update whose two versions are mapped to equal rows is none.
     #[track_caller]
     pub fn map<O: Data, F: Fn(T) -> O + Send + Sync + 'static>(self, f: F) -> Stream<O, M>
     where
@@ -83,18 +147,21 @@ impl<T, M> Stream<T, M> {
         self.apply("map", Location::caller(), move |row, out| out(f(row)))
     }
 
-    /// Keeps the rows that the test holds for.
+    /// Keeps the rows that the test holds for. An update that crosses it becomes an insert or a delete.
     #[track_caller]
     pub fn filter<F: Fn(&T) -> bool + Send + Sync + 'static>(self, f: F) -> Stream<T, M>
     where
         T: Data,
         M: Mode,
     {
-        self.apply("filter", Location::caller(), move |row, out| {
+        let keyed = self.out.keyed.clone();
+        let mut kept = self.apply("filter", Location::caller(), move |row, out| {
             if f(&row) {
                 out(row);
             }
-        })
+        });
+        kept.out.keyed = keyed;
+        kept
     }
 
     /// Makes any number of rows of each row; each has its time and kind.
@@ -155,6 +222,10 @@ impl<T, M> Stream<T, M> {
     }
 
     /// Sends the rows to a sink.
+    ///
+    /// A sink that keeps the newest row of each key needs all changes of a key in order, from one task. A changelog that
+    /// is not arranged by that key (by its type and name) is therefore made a table on the way, as by
+    /// [`to_table`](Stream::to_table); explain shows it.
     #[track_caller]
     pub fn sink_to<S: Sink<T>>(self, sink: S)
     where
@@ -162,15 +233,22 @@ impl<T, M> Stream<T, M> {
         M: Mode,
         S::Takes: Accepts<M>,
     {
+        let place = Location::caller();
+        let from = match sink.by_key() {
+            Some(by_key) if M::MODE == ChangeMode::Changelog && !self.out.is_arranged_by(&by_key) => {
+                in_order(self.out, &by_key, place)
+            }
+            _ => self.out,
+        };
         let sink = erase_sink(sink);
-        let flow = self.out.flow.clone();
+        let flow = from.flow.clone();
         flow.add(NewNode {
             name: sink.endpoint().name,
             op: Op::Sink,
-            inputs: &[self.out],
+            inputs: &[from],
             ports: vec![PortInfo::main(M::MODE)],
             build: Build::Sink(sink),
-            place: Location::caller(),
+            place,
         });
     }
 
@@ -208,7 +286,7 @@ impl<T: Data> Stream<T, Append> {
         O: Data,
         F: Fn(T) -> (RowKind, O) + Send + Sync + 'static,
     {
-        self.apply_changes("as_changelog", Location::caller(), move |_, row, out| {
+        self.recast("as_changelog", Location::caller(), move |_, row, out| {
             let (kind, row) = change(row);
             out(kind, row);
         })
@@ -219,7 +297,7 @@ impl<T: Data> Stream<T, Changelog> {
     /// Keeps the `+I` rows and drops updates and deletes, which are then lost.
     #[track_caller]
     pub fn only_inserts(self) -> Stream<T, Append> {
-        self.apply_changes("only_inserts", Location::caller(), |kind, row, out| {
+        self.recast("only_inserts", Location::caller(), |kind, row, out| {
             if kind == RowKind::Insert {
                 out(kind, row);
             }
@@ -228,7 +306,7 @@ impl<T: Data> Stream<T, Changelog> {
 }
 
 // Good enough for a label, and never an identity; a closure has no name that helps.
-fn function_name<F>() -> String {
+pub(super) fn function_name<F>() -> String {
     let name = std::any::type_name::<F>();
     if name.contains("{{closure}}") {
         return String::new();

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{BadRecords, Endpoint, Page, ReadStatus, Reader, Sink, StreamSource, Writer};
+use super::{BadRecords, Endpoint, Page, ReadStatus, Reader, Sink, StreamSource, TableChange, TableSource, Writer};
 use crate::batch::{AnyBatch, Batch};
 use crate::change::RowKind;
 use crate::error::IoError;
-use crate::op::source::{AnyPage, EventStamp, Stamp};
-use crate::record::{Data, Event};
+use crate::op::source::{AnyPage, EventStamp, Stamp, TableStamp};
+use crate::record::{Data, Event, Keyed};
 use crate::time::EventTime;
 use crate::watermark::Watermarks;
 
@@ -85,6 +85,11 @@ pub fn erase_source<T: Event>(source: impl StreamSource<T>) -> Arc<dyn AnySource
     Arc::new(TypedSource { source, rows: std::marker::PhantomData::<fn() -> T> })
 }
 
+/// Erases a source of a table.
+pub fn erase_table<T: Event + Keyed>(source: impl TableSource<T>) -> Arc<dyn AnySource> {
+    Arc::new(TypedTable { source, rows: std::marker::PhantomData::<fn() -> T> })
+}
+
 /// Erases a sink.
 pub fn erase_sink<T: Data>(sink: impl Sink<T>) -> Arc<dyn AnySink> {
     Arc::new(TypedSink { sink, rows: std::marker::PhantomData::<fn() -> T> })
@@ -127,8 +132,50 @@ impl<T: Event, S: StreamSource<T>> AnySource for TypedSource<S, T> {
 
 struct TypedReader<T>(Box<dyn Reader<T>>);
 
+struct TypedTable<S, T> {
+    source: S,
+    rows: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: Event + Keyed, S: TableSource<T>> AnySource for TypedTable<S, T> {
+    fn endpoint(&self) -> Endpoint {
+        self.source.endpoint()
+    }
+    fn strategy(&self) -> Watermarks {
+        T::watermarks()
+    }
+    fn partitions(&self) -> Result<usize, IoError> {
+        self.source.partitions()
+    }
+    fn open(&self, partition: usize) -> Result<Box<dyn AnyReader>, IoError> {
+        Ok(Box::new(TypedReader(self.source.open(partition)?)))
+    }
+    fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError> {
+        self.source.bad_records()
+    }
+    fn stamp(&self) -> Box<dyn Stamp> {
+        Box::new(TableStamp::<T>::new(self.endpoint().name))
+    }
+    fn page_of(
+        &self,
+        rows: Vec<serde_json::Value>,
+        arrival: EventTime,
+    ) -> Result<(AnyPage, Option<EventTime>), serde_json::Error> {
+        let change = |value| self.source.change_of(value);
+        let rows: Vec<TableChange<T>> = rows.into_iter().map(change).collect::<Result<_, _>>()?;
+        let time = |change: &TableChange<T>| match change {
+            TableChange::Put(row) => row.event_time(arrival).ok(),
+            TableChange::Patch { time, .. } | TableChange::Delete { time, .. } | TableChange::Truncate { time } => {
+                *time
+            }
+        };
+        let newest = rows.iter().filter_map(time).max();
+        Ok((AnyPage::new(Page { rows, ..Page::default() }), newest))
+    }
+}
+
 #[async_trait]
-impl<T: Event> AnyReader for TypedReader<T> {
+impl<R: Send + 'static> AnyReader for TypedReader<R> {
     async fn read(&mut self, max_rows: usize) -> Result<(AnyPage, ReadStatus), IoError> {
         let mut page = Page::default();
         let status = self.0.read(&mut page, max_rows).await?;

@@ -3,6 +3,8 @@
 //! A join operator works on row ids; the rows themselves, one slab an input, and the user's `select` are behind
 //! [`JoinRows`], which is implemented once for each number of inputs. It is called a few times a batch, never a row.
 
+use std::sync::Arc;
+
 use crate::batch::{AnyBatch, KeyedBatch, KeyedRow, Kinds};
 use crate::change::RowKind;
 use crate::error::OpError;
@@ -13,6 +15,9 @@ use crate::time::{EventTime, Watermark};
 
 use super::{Outbox, Port};
 use crate::account::Reason;
+
+/// Whether two rows of an input are one and the same, in two versions: they have the same unique key.
+pub type Identity<T> = Arc<dyn Fn(&T, &T) -> bool + Send + Sync>;
 
 /// One combination of rows that enters or leaves the result.
 #[derive(Clone, Copy, Debug)]
@@ -143,13 +148,4 @@ pub fn arrive<K: Key, T: Data>(
         arrivals.rows.push(Arrival { key, hash, time, id });
     }
     Ok(())
-}
-
-/// Whether two rows are equal: by their bytes, since rows need not be `Eq`.
-pub fn equal_rows<T: Data>(a: &T, b: &T) -> bool {
-    let bytes = |row: &T| bincode::serde::encode_to_vec(row, bincode::config::standard()).ok();
-    match (bytes(a), bytes(b)) {
-        (Some(a), Some(b)) => a == b,
-        _ => false,
-    }
 }

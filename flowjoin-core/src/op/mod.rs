@@ -4,10 +4,13 @@
 //! watermarks, forwards what it sends and tells it when its inputs have ended.
 
 pub mod chain;
+pub mod conditional;
 pub mod interval_join;
 pub mod joined;
+pub mod kernel;
 pub mod key_by;
 pub mod multi_join;
+pub mod normalize;
 pub mod product;
 pub mod source;
 

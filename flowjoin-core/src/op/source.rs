@@ -9,9 +9,9 @@ use std::sync::Arc;
 use crate::account::{Account, OpFigures};
 use crate::batch::{AnyBatch, Batch};
 use crate::error::{RecordError, TimeError};
-use crate::io::Page;
-use crate::record::Event;
-use crate::time::ProcTime;
+use crate::io::{Page, TableChange};
+use crate::record::{Event, Keyed};
+use crate::time::{EventTime, ProcTime};
 use crate::watermark::{Generator, Merge, Merged, Progress, Rejoin, Watermarks};
 
 /// A page whose row type is known only to its reader and its source operator.
@@ -46,6 +46,13 @@ pub struct EventStamp<T> {
     rows: std::marker::PhantomData<fn() -> T>,
 }
 
+/// Stamps the changes of a table: by the [`Event`] time of the row where one is put, else by the time that the source
+/// knows, else by the newest time so far.
+pub struct TableStamp<T> {
+    rows: EventStamp<T>,
+    newest: EventTime,
+}
+
 impl<T: Event> EventStamp<T> {
     /// The stamp of a source of this name.
     pub fn new(origin: String) -> Self {
@@ -63,23 +70,35 @@ impl<T: Event> EventStamp<T> {
     }
 }
 
-impl<T: Event> Stamp for EventStamp<T> {
-    fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
-        let Ok(page) = page.0.downcast::<Page<T>>() else {
-            let takes = std::any::type_name::<T>();
+impl<T: Event> EventStamp<T> {
+    // The time of a row, unless it lies too far ahead of the clock.
+    #[inline]
+    fn time_of(&self, row: &T, arrival: EventTime, now: ProcTime) -> Result<EventTime, TimeError> {
+        let time = row.event_time(arrival)?;
+        if self.strategy.beyond_future(time, now) {
+            let field = self.strategy.field().unwrap_or_default();
+            return Err(TimeError::in_the_future(field, time, arrival));
+        }
+        Ok(time)
+    }
+
+    fn open<R: 'static>(&self, page: AnyPage) -> Page<R> {
+        let Ok(page) = page.0.downcast::<Page<R>>() else {
+            let takes = std::any::type_name::<R>();
             panic!("source `{}` takes rows of type `{takes}`, and was sent rows of another type", self.origin)
         };
-        let Page { rows, mut bad, origins } = *page;
+        *page
+    }
+}
+
+impl<T: Event> Stamp for EventStamp<T> {
+    fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
+        let Page { rows, mut bad, origins } = self.open::<T>(page);
         let arrival = now.as_event_time();
-        let field = self.strategy.field().unwrap_or_default();
         let mut times = Vec::with_capacity(rows.len());
         let mut wrong = Vec::new();
         for (index, row) in rows.iter().enumerate() {
-            let time = row.event_time(arrival).and_then(|time| {
-                let beyond = self.strategy.beyond_future(time, now);
-                if beyond { Err(TimeError::in_the_future(field, time, arrival)) } else { Ok(time) }
-            });
-            match time {
+            match self.time_of(row, arrival, now) {
                 Ok(time) => {
                     generator.on_row(time);
                     times.push(time);
@@ -92,6 +111,47 @@ impl<T: Event> Stamp for EventStamp<T> {
         }
         let rows = without(rows, &wrong);
         let batch = (!rows.is_empty()).then(|| AnyBatch::new(Batch::from_rows(rows, times)));
+        Taken { batch, bad }
+    }
+}
+
+impl<T: Event + Keyed> TableStamp<T> {
+    /// The stamp of a table of this name.
+    pub fn new(origin: String) -> Self {
+        TableStamp { rows: EventStamp::new(origin), newest: EventTime::MIN }
+    }
+}
+
+impl<T: Event + Keyed> Stamp for TableStamp<T> {
+    fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
+        let Page { rows: changes, mut bad, origins } = self.rows.open::<TableChange<T>>(page);
+        let arrival = now.as_event_time();
+        let mut times = Vec::with_capacity(changes.len());
+        let mut wrong = Vec::new();
+        for (index, change) in changes.iter().enumerate() {
+            let time = match change {
+                TableChange::Put(row) => match self.rows.time_of(row, arrival, now) {
+                    Ok(time) => time,
+                    Err(error) => {
+                        bad.push(self.rows.bad_time(row, origins.get(index), &error));
+                        wrong.push(index);
+                        continue;
+                    }
+                },
+                TableChange::Patch { time, .. } | TableChange::Delete { time, .. } | TableChange::Truncate { time } => {
+                    let known = time.filter(|&time| !self.rows.strategy.beyond_future(time, now));
+                    match self.rows.strategy.field() {
+                        Some(_) => known.unwrap_or(self.newest),
+                        None => arrival,
+                    }
+                }
+            };
+            self.newest = self.newest.max(time);
+            generator.on_row(time);
+            times.push(time);
+        }
+        let changes = without(changes, &wrong);
+        let batch = (!changes.is_empty()).then(|| AnyBatch::new(Batch::from_rows(changes, times)));
         Taken { batch, bad }
     }
 }

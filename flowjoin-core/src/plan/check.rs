@@ -38,6 +38,7 @@ fn equal_names(nodes: &[Node]) -> Vec<PlanError> {
             (Build::Source(_), _) => "source",
             (Build::Sink(_), _) => "sink",
             (Build::Operator(_), op) if op.is_join() => "join",
+            (Build::Operator(_), Op::Table { .. }) => "table",
             (Build::Operator(_), _) => continue,
         };
         match first.get(&(kind, node.name.as_str())) {
@@ -84,11 +85,13 @@ fn unread_outputs(nodes: &[Node]) -> Vec<PlanError> {
                 Op::Source => format!("the stream of `{}`", node.name),
                 Op::MultiJoin { .. } | Op::IntervalJoin { .. } => format!("the result of join `{}`", node.name),
                 Op::Apply { verb } => format!("the result of `{verb}`"),
+                Op::Table { .. } => format!("table `{}`", node.name),
                 Op::Union => "the result of `union`".to_string(),
                 Op::KeyBy { .. } => "the result of `key_by`".to_string(),
                 Op::Sink => unreachable!("a sink is the end"),
             };
             let remedy = match &node.op {
+                Op::Table { .. } => "join it, or send it on with `.sink_to(sink)`",
                 Op::KeyBy { .. } => "join it and end the join with `.select(..)`",
                 _ => "send it on with `.sink_to(sink)`",
             };

@@ -57,6 +57,11 @@ pub enum Op {
         /// The key, as far as it has a name.
         key: String,
     },
+    /// Holds the row of each key, out of changes.
+    Table {
+        /// The key, as far as it has a name.
+        key: String,
+    },
     /// A regular or N-way join.
     MultiJoin {
         /// One flag an input.

@@ -5,6 +5,7 @@
 //! view exposes an order of iteration that is not defined.
 
 mod bits;
+mod equal;
 mod expiry;
 mod rows;
 mod slab;
@@ -12,6 +13,7 @@ mod table;
 mod timeline;
 
 pub use bits::Bits;
+pub use equal::{Equality, equal_rows};
 pub use expiry::{Due, Expiry};
 pub use rows::{Hushed, KeyedRows, Lists, Met, Runs, Spill};
 pub use slab::{Held, Slab};
@@ -114,6 +116,8 @@ pub enum StateShape {
     KeyedRows,
     /// Rows by key and time, one line an input.
     Timeline,
+    /// The rows of a table by their key.
+    Rows,
 }
 
 /// What an operator keeps for one of its inputs; known before anything runs.
@@ -134,12 +138,15 @@ pub enum Keeps {
     Ttl(Ttl),
     /// Until the watermark is so far past the row's time.
     PastTime(Span),
+    /// For as long as it is the row of its key.
+    Standing,
 }
 
 impl std::fmt::Display for Keeps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Keeps::Ttl(ttl) => write!(f, "{ttl}"),
+            Keeps::Standing => f.write_str("as long as they stand"),
             Keeps::PastTime(span) if span.is_negative() => {
                 write!(f, "until the watermark passes its time − {}", -*span)
             }

@@ -136,6 +136,12 @@ impl<const N: usize> Lists<N> {
         front.contains(&id) || back.contains(&id)
     }
 
+    /// The newest row of an input, if it has any.
+    pub fn newest(&self, input: usize, spill: &Spill) -> Option<RowId> {
+        let (front, back) = self.list(input, spill);
+        back.last().or(front.last()).copied()
+    }
+
     /// The rows of an input in the order in which they came, as two runs.
     #[inline]
     pub fn list<'a>(&'a self, input: usize, spill: &'a Spill) -> Runs<'a> {

@@ -66,6 +66,12 @@ impl<T> Slab<T> {
         Ok(())
     }
 
+    /// Puts another row in the place of one that is held.
+    pub fn replace(&mut self, id: RowId, row: T, time: EventTime) {
+        let held = self.chunks[id.index() / CHUNK][id.index() % CHUNK].as_mut();
+        *held.expect("only a row that is held is replaced") = Held { row, time };
+    }
+
     /// The row of this id, if it is held.
     #[inline]
     pub fn get(&self, id: RowId) -> Option<&Held<T>> {

@@ -174,6 +174,25 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         (&mut entry.value, &mut shard.spill)
     }
 
+    /// The entry at a place, to look at.
+    #[inline]
+    pub fn get(&self, place: Place) -> &E {
+        let entry = self.shards[place.shard as usize].entries[place.entry as usize].as_ref();
+        &entry.expect("a place is that of an entry").value
+    }
+
+    /// The places of all entries, by shard and, within one, by number.
+    pub fn places(&self) -> Vec<Place> {
+        let of = |(shard, entries): (usize, &Shard<K, E, S>)| {
+            let marks = entries.index.iter().filter(|mark| !mark.is_free());
+            let mut places: Vec<Place> =
+                marks.map(|mark| Place { shard: shard as u32, entry: mark.entry, tag: mark.tag }).collect();
+            places.sort_unstable_by_key(|place| place.entry);
+            places
+        };
+        self.shards.iter().enumerate().flat_map(of).collect()
+    }
+
     /// The key at a place.
     #[inline]
     pub fn key_at(&self, place: Place) -> &K {

@@ -107,15 +107,18 @@ impl Layout<'_> {
         };
         let channels = |edge: &Edge| if self.stages.crosses(self.plan, edge.from) { self.parallelism } else { 1 };
         let merges = node.inputs.iter().map(|edge| Merge::new(channels(edge), Rejoin::AfterCatchUp)).collect();
-        TaskNode::new(
-            id,
-            node.name.clone(),
-            op,
-            source,
-            matches!(node.build, Build::Sink(_)),
-            merges,
-            self.routes(node, task),
-        )
+        let is_sink = matches!(node.build, Build::Sink(_));
+        let routes = self.routes(node, task);
+        let mut made = TaskNode::new(id, node.name.clone(), op, source, is_sink, merges, routes);
+        made.bad_to = self.source_above(id);
+        made
+    }
+
+    fn source_above(&self, mut id: NodeId) -> NodeId {
+        while let Some(edge) = self.plan.node(id).inputs.first() {
+            id = edge.from;
+        }
+        id
     }
 
     // For each port, where its batches go.

@@ -79,7 +79,7 @@ pub enum Effect {
     Send(TaskId, Inlet, Message),
     /// Write rows to a sink.
     Write(NodeId, AnyBatch),
-    /// Note records that could not become rows.
+    /// Note records that could not become rows, by the policy of a source.
     Bad(NodeId, Vec<RecordError>),
     /// The watermark of a sink has moved; for tests, and for people who watch.
     Reached(NodeId, Progress),
@@ -302,8 +302,12 @@ impl Task {
         let mut cx = Cx { now, watermark: node.merge.watermark(), out: &mut out };
         let done = work(node, &mut cx);
         let sent = out.take_sent();
+        let bad = out.take_bad();
         node.outbox = out;
         done.map_err(|cause| TaskError { operator: node.name.clone(), cause })?;
+        if !bad.is_empty() {
+            self.effects.push_back(Effect::Bad(self.nodes[position].bad_to, bad));
+        }
         for (port, batch) in sent {
             self.route(position, port, batch);
         }

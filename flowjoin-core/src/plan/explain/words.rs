@@ -23,6 +23,7 @@ pub fn step(plan: &Plan, node: &Node) -> Step {
                 shape: match spec.shape {
                     StateShape::KeyedRows => "rows by key".to_string(),
                     StateShape::Timeline => "rows by key and time".to_string(),
+                    StateShape::Rows => "the rows of the table".to_string(),
                 },
                 keeps: spec.keeps.to_string(),
             })
@@ -38,6 +39,7 @@ fn kind(node: &Node) -> String {
         Op::Apply { verb } => (*verb).to_string(),
         Op::Union => "union".to_string(),
         Op::KeyBy { .. } => "key by".to_string(),
+        Op::Table { .. } => "table".to_string(),
         Op::MultiJoin { optional } if optional.len() == 2 => "join".to_string(),
         Op::MultiJoin { .. } => "multi join".to_string(),
         Op::IntervalJoin { .. } => "interval join".to_string(),
@@ -48,7 +50,7 @@ fn kind(node: &Node) -> String {
 fn on(plan: &Plan, node: &Node) -> Option<String> {
     match &node.op {
         Op::KeyBy { key } if key.is_empty() => Some("key".to_string()),
-        Op::KeyBy { key } => Some(key.clone()),
+        Op::KeyBy { key } | Op::Table { key } => Some(key.clone()),
         Op::MultiJoin { .. } | Op::IntervalJoin { .. } => Some(keys(plan, node)),
         Op::Source | Op::Apply { .. } | Op::Union | Op::Sink => None,
     }
@@ -74,7 +76,7 @@ fn endpoint(endpoint: &crate::io::Endpoint) -> String {
 // Often all inputs are keyed by the same words; then they are said once.
 fn keys(plan: &Plan, node: &Node) -> String {
     let of = |id: NodeId| match &plan.node(id).op {
-        Op::KeyBy { key } => key.clone(),
+        Op::KeyBy { key } | Op::Table { key } => key.clone(),
         _ => String::new(),
     };
     // A closure has no name to tell.
@@ -88,7 +90,7 @@ fn keys(plan: &Plan, node: &Node) -> String {
 pub fn origin(plan: &Plan, id: NodeId, port: Port) -> String {
     let node = plan.node(id);
     match &node.op {
-        Op::Source => node.name.clone(),
+        Op::Source | Op::Table { .. } => node.name.clone(),
         Op::MultiJoin { .. } | Op::IntervalJoin { .. } if port == Port::MAIN => node.name.clone(),
         Op::MultiJoin { .. } | Op::IntervalJoin { .. } => node.ports[port.0].label.clone(),
         Op::Apply { .. } | Op::KeyBy { .. } | Op::Sink => origin_of_input(plan, node, 0),

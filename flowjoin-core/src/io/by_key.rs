@@ -1,0 +1,52 @@
+//! What a sink needs that keeps the newest row of each key: all changes of a key in order, from one task.
+
+use std::any::TypeId;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use crate::batch::{AnyBatch, Batch, KeyedBatch};
+use crate::error::OpError;
+use crate::key::Key;
+use crate::op::Operator;
+use crate::op::key_by::{Batching, KeyBy};
+use crate::op::normalize::History;
+use crate::record::{Data, Keyed};
+
+/// The operators that put the changes of a key in order, where they are not already.
+pub struct ByKey<T> {
+    pub(crate) of: TypeId,
+    pub(crate) name: &'static str,
+    pub(crate) exchange: fn(Batching, usize, usize) -> Box<dyn Operator>,
+    pub(crate) table: fn() -> Box<dyn Operator>,
+    pub(crate) changes: fn(AnyBatch) -> Result<AnyBatch, OpError>,
+    rows: PhantomData<fn() -> T>,
+}
+
+impl<T: Data> ByKey<T> {
+    /// By the key of the rows.
+    pub fn of() -> ByKey<T>
+    where
+        T: Keyed,
+    {
+        ByKey {
+            of: TypeId::of::<T::Key>(),
+            name: T::key_name(),
+            exchange: |batching, task, tasks| {
+                Box::new(KeyBy::<T::Key, T>::new(Arc::new(T::key), batching, task, tasks))
+            },
+            table: || Box::new(History::<T::Key, T>::new(None)),
+            changes: changes::<T::Key, T>,
+            rows: PhantomData,
+        }
+    }
+}
+
+/// The rows of a keyed batch, without their keys.
+pub(crate) fn changes<K: Key, T: Data>(batch: AnyBatch) -> Result<AnyBatch, OpError> {
+    let KeyedBatch { rows, kinds } = batch.take::<KeyedBatch<K, T>>()?;
+    let mut out = Batch::with_capacity(rows.len());
+    for (index, keyed) in rows.into_iter().enumerate() {
+        out.push(keyed.row, keyed.time, kinds.at(index));
+    }
+    Ok(AnyBatch::new(out))
+}
