@@ -90,12 +90,12 @@ pub fn flink_number(frontier: Watermark) -> i64 {
 fn option<T: serde::de::DeserializeOwned>(case: &Case, name: &str) -> Result<Option<T>, Unbuilt> {
     let value = case.config.get(name).cloned().unwrap_or_default();
     let parsed: Result<Option<T>, _> = serde_json::from_value(value);
-    parsed.map_err(|error| Unbuilt::NotApplicable(format!("the option `{name}`: {error}")))
+    parsed.map_err(|error| Unbuilt::Malformed(format!("the option `{name}`: {error}")))
 }
 
 // An option that a case must have.
 fn required<T: serde::de::DeserializeOwned>(case: &Case, name: &str) -> Result<T, Unbuilt> {
-    option(case, name)?.ok_or_else(|| Unbuilt::NotApplicable(format!("the case has no option `{name}`")))
+    option(case, name)?.ok_or_else(|| Unbuilt::Malformed(format!("the case has no option `{name}`")))
 }
 
 // A number in a case is not a promise that so much memory is there.

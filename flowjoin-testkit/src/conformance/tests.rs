@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::cell::{CellRow, cells};
 use super::engine::{Engine, EngineError, Observed, OutRow, Record, SideRow, Unbuilt};
 use super::engines::{flink_number, rules_for};
+use super::expect::Expected;
 use super::model::{Case, CaseFile};
 use super::run::{Outcome, play, run};
 use super::spec::{IntervalSpec, JoinSpec, Need, TimeOf, check_demands};
@@ -25,7 +26,7 @@ struct KeyedReference {
 impl KeyedReference {
     fn new(spec: JoinSpec) -> KeyedReference {
         let ttl = spec.inputs.iter().map(|input| input.ttl).collect();
-        let oracle = ExpiringJoin { optional: spec.optional.clone(), ttl };
+        let oracle = ExpiringJoin { optional: spec.optional(), ttl };
         let rows = vec![Vec::new(); spec.inputs.len()];
         KeyedReference { spec, oracle, history: Vec::new(), rows, now: 0, told: 0 }
     }
@@ -286,7 +287,7 @@ fn a_join_that_loses_or_repeats_rows_fails_the_cases() {
                 Some(play(case, &mut engine, rules_for(case).ok()?.as_mut()))
             };
             let says_something =
-                case.steps.iter().any(|step| step.expect.as_ref().is_some_and(|e| e.get("out").is_some()));
+                case.steps.iter().any(|step| Expected::of(case, step).is_ok_and(|expected| !expected.out.is_empty()));
             if !says_something || outcome(|_| {}) != Some(Outcome::Pass) {
                 continue;
             }

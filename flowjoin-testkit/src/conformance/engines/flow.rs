@@ -56,7 +56,7 @@ where
     let conditions = conditions.to_vec();
     let fulfils = move |joined: &Joined| {
         let rows: Vec<Option<&[Cell]>> = joined.iter().map(Option::as_deref).collect();
-        conditions.iter().all(|condition| condition.holds(&rows) == Some(true))
+        Condition::all_hold(&conditions, &rows)
     };
     results.filter(fulfils).sink_to(TestSink::new(OUT));
 }
