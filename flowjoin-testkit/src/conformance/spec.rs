@@ -7,12 +7,16 @@ mod condition;
 mod holdings;
 mod interval;
 mod join;
+mod materializer;
 mod multi;
 
 pub use condition::{Comparison, Condition, Operand};
 pub use holdings::{Effect, Holdings};
 pub use interval::{Flavor, IntervalSpec, TimeOf};
 pub use join::JoinSpec;
+pub use materializer::MaterializerSpec;
+
+use std::ops::RangeInclusive;
 
 use flowjoin_core::{Span, millis};
 use serde::Deserialize;
@@ -128,12 +132,14 @@ impl<'a> Config<'a> {
         parsed.map_err(|error| malformed(format!("the option `{name}`: {error}")))
     }
 
-    fn inputs(&mut self) -> Result<Vec<InputSpec>, Unbuilt> {
+    fn inputs(&mut self, count: RangeInclusive<usize>) -> Result<Vec<InputSpec>, Unbuilt> {
         let written: Vec<WrittenInput> = self.take("inputs")?.unwrap_or_default();
-        match written.len() {
-            0 | 1 => return Err(malformed(format!("a join has 2 inputs or more, not {}", written.len()))),
-            2..=12 => {}
-            inputs => return Err(not_applicable(format!("a join has 2 to 12 inputs, not {inputs}"))),
+        let inputs = written.len();
+        if inputs < *count.start() {
+            return Err(malformed(format!("there are {inputs} inputs, and {} are needed", count.start())));
+        }
+        if inputs > *count.end() {
+            return Err(not_applicable(format!("{inputs} inputs are more than {}", count.end())));
         }
         written.into_iter().map(input_spec).collect()
     }
@@ -147,18 +153,20 @@ impl<'a> Config<'a> {
 }
 
 fn input_spec(written: WrittenInput) -> Result<InputSpec, Unbuilt> {
-    let place = |name: &String| {
-        let missing = || malformed(format!("the input `{}` has no field `{name}`", written.name));
-        written.fields.iter().position(|field| field == name).ok_or_else(missing)
-    };
-    let key = written.key.iter().map(place).collect::<Result<_, _>>()?;
-    let unique_key = match &written.unique_key {
-        None => None,
-        Some(names) => Some(names.iter().map(place).collect::<Result<_, _>>()?),
-    };
+    let key = places(&written.key, &written.name, &written.fields)?;
+    let unique_key =
+        written.unique_key.as_ref().map(|names| places(names, &written.name, &written.fields)).transpose()?;
     // A time-to-live of 0 is none, as in Flink's options.
     let ttl = written.ttl_ms.filter(|&ttl| ttl > 0).map(millis);
     Ok(InputSpec { name: written.name.clone(), fields: written.fields.clone(), key, unique_key, ttl })
+}
+
+fn places(names: &[String], input: &str, fields: &[String]) -> Result<Vec<usize>, Unbuilt> {
+    let place = |name: &String| {
+        let missing = || malformed(format!("the input `{input}` has no field `{name}`"));
+        fields.iter().position(|field| field == name).ok_or_else(missing)
+    };
+    names.iter().map(place).collect()
 }
 
 fn not_applicable(reason: String) -> Unbuilt {

@@ -3,6 +3,7 @@
 use flowjoin_core::{Changelog, Flow, KeyedStream, MaybeOptional};
 
 use super::flow::{CaseRow, FlowEngine, JOIN, Joined, arrivals, late, sink_results};
+use super::mini_batch::MiniBatchEngine;
 use super::{Engine, Unbuilt, frontier};
 use crate::conformance::spec::{JoinSpec, TimeOf};
 use crate::oracle::Role;
@@ -15,7 +16,10 @@ type Input = MaybeOptional<KeyedStream<Option<String>, CaseRow, Changelog>>;
 /// If the core refuses it.
 pub fn engine(spec: &JoinSpec, parallelism: usize) -> Result<Box<dyn Engine>, Unbuilt> {
     let engine = FlowEngine::new(&spec.inputs, TimeOf::Event, frontier, parallelism, |flow| build(flow, spec))?;
-    Ok(Box::new(engine))
+    match spec.batch {
+        Some(_) => Ok(Box::new(MiniBatchEngine::new(engine))),
+        None => Ok(Box::new(engine)),
+    }
 }
 
 fn input(flow: &Flow, spec: &JoinSpec, index: usize) -> Input {

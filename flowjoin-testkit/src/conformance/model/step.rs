@@ -121,16 +121,6 @@ impl Action {
             Action::Flush {} | Action::TableAt { .. } | Action::Complete { .. } => None,
         }
     }
-
-    /// Whether a mini-batch ends with this: with the record that fills it, or with what may not overtake its rows.
-    pub fn flushes(&self) -> bool {
-        match self {
-            Action::Record { flushed, .. } => *flushed,
-            Action::Watermark { .. } | Action::EndOfInput { .. } | Action::Flush {} => true,
-            Action::Idle { .. } | Action::Active { .. } | Action::ProcessingTime { .. } | Action::Tick { .. } => false,
-            Action::Announce {} | Action::Table { .. } | Action::TableAt { .. } | Action::Complete { .. } => false,
-        }
-    }
 }
 
 impl TryFrom<Map<String, Value>> for Step {

@@ -57,7 +57,7 @@ impl IntervalSpec {
     pub fn of(case: &Case) -> Result<IntervalSpec, Unbuilt> {
         let mut config = Config::of(&case.config);
         let join_type: String = config.take("type")?.unwrap_or_default();
-        let inputs = config.inputs()?;
+        let inputs = config.inputs(2..=12)?;
         let conditions: Vec<WrittenCondition> = config.take("where")?.unwrap_or_default();
         let flavor: Option<String> = config.take("flavor")?;
         let time: Option<String> = config.take("time")?;

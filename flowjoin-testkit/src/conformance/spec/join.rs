@@ -33,7 +33,7 @@ impl JoinSpec {
     pub fn regular(case: &Case) -> Result<JoinSpec, Unbuilt> {
         let mut config = Config::of(&case.config);
         let join_type: String = config.take("type")?.unwrap_or_default();
-        let inputs = config.inputs()?;
+        let inputs = config.inputs(2..=12)?;
         let written: Vec<WrittenCondition> = config.take("where")?.unwrap_or_default();
         let batch = config.take("size")?;
         config.finish()?;

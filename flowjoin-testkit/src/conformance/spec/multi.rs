@@ -31,7 +31,7 @@ impl JoinSpec {
     /// If the configuration cannot be read here, or is not a product over one common key; the text is the reason.
     pub fn multi(case: &Case) -> Result<JoinSpec, Unbuilt> {
         let mut config = Config::of(&case.config);
-        let mut inputs = config.inputs()?;
+        let mut inputs = config.inputs(2..=12)?;
         let joins: Vec<WrittenJoin> = config.take("joins")?.unwrap_or_default();
         // A join without a common key is refused whether the case requires one or not.
         let _asked: Option<bool> = config.take("require_common_key")?;
