@@ -1,6 +1,6 @@
 //! What most programs need: `use flowjoin::prelude::*`.
 
-pub use flowjoin_connectors::{Csv, JsonLines, OnBad};
+pub use flowjoin_connectors::{Csv, Debezium, JsonLines, OnBad, TimeForm};
 pub use flowjoin_core::{
     Changelog, Clock, Event, EventTime, Flow, Key, Keyed, KeyedStream, Late, Reason, Span, Stream, Unmatched, days,
     hours, millis, minutes, multi_join, secs,

@@ -3,6 +3,8 @@
 //! | source | reads | sink | writes |
 //! |---|---|---|---|
 //! | [`JsonLines`] | one JSON value a line, `.gz` too | [`JsonLines::sink`], [`JsonLines::changelog`], [`JsonLines::upsert`] | rows, changes, latest rows |
+//! | [`JsonLines::table`] | rows by key: plain, as changes, or with key and value | | |
+//! | [`Debezium`] | change events of a database, one a line | | |
 //! | [`Csv`] | delimited text with a header, `.gz` too | [`Csv::sink`] | rows |
 //! | [`Memory`] | rows that are there already | [`MemorySink`] | changes, to be looked at |
 //! | [`FromStream`] | any `futures::Stream` | [`ToChannel`] | a `tokio` channel |
@@ -14,12 +16,15 @@
 //! This crate knows nothing of the runtime: it implements the traits of [`flowjoin_core::io`]. Files are read and
 //! written by plain blocking calls, a page at a time; name regular files, as a pipe would block a worker thread.
 
+mod debezium;
 mod file;
 mod generate;
+mod json;
 mod memory;
 mod stream;
 
-pub use file::{Csv, CsvSink, JsonLines, JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert, OnBad};
+pub use debezium::{Debezium, TimeForm};
+pub use file::{Csv, CsvSink, JsonLines, JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert, JsonTable, OnBad};
 pub use generate::Generate;
 pub use memory::{Memory, MemorySink};
 pub use stream::{FromStream, RowsToChannel, ToChannel};

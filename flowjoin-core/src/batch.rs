@@ -92,6 +92,16 @@ impl<T> Batch<T> {
         self.times.push(time);
     }
 
+    /// Takes the last row out.
+    pub fn pop(&mut self) -> Option<Change<T>> {
+        let (row, time) = (self.rows.pop()?, self.times.pop()?);
+        let kind = match &mut self.kinds {
+            Kinds::AllInsert => RowKind::Insert,
+            Kinds::Each(kinds) => kinds.pop()?,
+        };
+        Some(Change { kind, row, time })
+    }
+
     /// How many rows it has.
     pub fn len(&self) -> usize {
         self.rows.len()

@@ -22,8 +22,8 @@ pub mod watermark;
 
 pub use account::{Account, OpFigures, Reason};
 pub use api::{
-    Append, Changelog, Flow, JoinInput, JoinsOn, KeyedStream, Late, MaybeOptional, Mode, Optional, Stream, Table,
-    Unmatched,
+    Append, Changelog, Eager, EagerAfter, Final, Flow, JoinInput, JoinsOn, KeyedStream, Late, MaybeOptional, Mode,
+    Optional, Retract, Silent, Stream, Table, Unmatch, Unmatched,
 };
 pub use batch::{AnyBatch, Batch, KeyedBatch, KeyedRow};
 pub use change::{Change, RowKind};

@@ -7,11 +7,12 @@ use flowjoin_core::io::{BadRecords, Endpoint, Reader, StreamSource};
 use flowjoin_core::{Data, IoError};
 
 use super::json_sink::{JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert};
+use super::json_table::JsonTable;
 use super::lines::{Line, Lines, SHOWN_BYTES};
 use super::reader::{Decode, Decoded, FileReader, Outcome};
 use super::{FileSet, OnBad, json_place};
 
-/// Files with one JSON value a line, as a source; and the door to the JSON Lines sinks.
+/// Files with one JSON value a line, as a source; and the door to tables and sinks of JSON Lines.
 ///
 /// Each file is a partition, read from its beginning to its end; a name that ends in `.gz` means gzip, of one member
 /// or several. The name of the source is the stem of its first file, `orders` for `data/orders.jsonl.gz`.
@@ -55,6 +56,16 @@ impl JsonLines {
     /// Several files, each a partition.
     pub fn files(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> JsonLines {
         JsonLines { files: FileSet::new(paths.into_iter().map(Into::into).collect()) }
+    }
+
+    /// One file of changes, as a table.
+    pub fn table(path: impl Into<PathBuf>) -> JsonTable {
+        JsonLines::tables([path])
+    }
+
+    /// Several files of changes, each a partition of one table: all changes of a key are in one file.
+    pub fn tables(paths: impl IntoIterator<Item = impl Into<PathBuf>>) -> JsonTable {
+        JsonTable::new(paths.into_iter().map(Into::into).collect())
     }
 
     /// A sink of rows: each row a line. Takes inserts only.
@@ -138,19 +149,18 @@ fn decode<T: Data>(line: &[u8]) -> Outcome<T> {
     if line.trim_ascii().is_empty() {
         return Outcome::Blank;
     }
-    let bad = |reason| Outcome::Bad { reason, raw: line.to_vec() };
-    // Checked for the whole line: serde_json would not look into the strings of fields that it ignores.
-    let text = match std::str::from_utf8(line) {
-        Ok(text) => text,
-        Err(error) => return bad(format!("not UTF-8 at byte {} of the line", error.valid_up_to() + 1)),
-    };
-    match serde_json::from_str(text) {
+    match utf8(line).and_then(json_place::read) {
         Ok(row) => Outcome::Row(row),
-        Err(error) => bad(json_place::reason(text, &error)),
+        Err(reason) => Outcome::Bad { reason, raw: line.to_vec() },
     }
 }
 
-fn too_long<T>(start: &[u8], bytes_max: usize) -> Outcome<T> {
+/// Checks the whole line: serde_json would not look into the strings of fields that it ignores.
+pub(super) fn utf8(line: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(line).map_err(|error| format!("not UTF-8 at byte {} of the line", error.valid_up_to() + 1))
+}
+
+pub(super) fn too_long<T>(start: &[u8], bytes_max: usize) -> Outcome<T> {
     let reason = format!(
         "the line is longer than {bytes_max} bytes; raise `record_bytes_max`, or mend the file (only the first \
          {SHOWN_BYTES} bytes are kept here)"

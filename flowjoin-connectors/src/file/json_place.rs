@@ -3,10 +3,15 @@
 //! serde_json says how many bytes it had read, but not the field. A bad line is scanned once more up to there; good
 //! lines pay nothing.
 
+use serde::Deserialize;
 use serde_json::error::Category;
 
-/// What is wrong with a line, in a sentence that names the field.
-pub(super) fn reason(text: &str, error: &serde_json::Error) -> String {
+/// Reads a JSON text, or says what is wrong with it in a sentence that names the field.
+pub(crate) fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| reason(text, &error))
+}
+
+fn reason(text: &str, error: &serde_json::Error) -> String {
     let whole = error.to_string();
     let message = whole.rfind(" at line ").map_or(whole.as_str(), |end| &whole[..end]);
     let place = Place::at(text, error.column());
@@ -119,8 +124,6 @@ fn path(frames: &[Frame<'_>]) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use serde::Deserialize;
-
     use super::*;
 
     #[derive(Debug, Deserialize)]

@@ -1,17 +1,21 @@
 //! Files as sources and sinks: JSON Lines and CSV, plain or gzip by the suffix `.gz`.
 //!
 //! Reading has three layers: bytes of a file with a meter (`open`), records with their line numbers (`lines`,
-//! `csv_records`), rows or reasons (`json`, `csv`, `csv_row`); `reader` makes pages of them. Writing has two: rows to
-//! text (`json_sink`, `csv_sink`), and one file shared by the writers of all tasks (`shared`).
+//! `csv_records`), rows or reasons (`json`, `csv`, `csv_row`) or changes of a table (`changes`, `json_table`); `reader`
+//! makes pages of them. Writing has two: rows to text (`json_sink`, `csv_sink`), and one file shared by the writers of
+//! all tasks (`shared`).
 
 mod bad;
+mod changes;
 mod csv;
 mod csv_records;
 mod csv_row;
 mod csv_sink;
 mod json;
-mod json_place;
+mod json_change;
+pub(crate) mod json_place;
 mod json_sink;
+mod json_table;
 mod lines;
 mod open;
 mod reader;
@@ -19,31 +23,34 @@ mod shared;
 
 use std::path::PathBuf;
 
-use flowjoin_core::IoError;
-use flowjoin_core::io::{BadRecords, Endpoint};
+use flowjoin_core::io::{BadRecords, Endpoint, Reader, TableChange};
+use flowjoin_core::{IoError, Keyed};
 
 pub use self::bad::OnBad;
+pub(crate) use self::changes::{Changes, ReadChange, only_change};
 pub use self::csv::Csv;
 pub use self::csv_sink::CsvSink;
 pub use self::json::JsonLines;
+pub(crate) use self::json_change::{Form, JsonChange};
 pub use self::json_sink::{JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert};
+pub use self::json_table::JsonTable;
 
-/// What the two file sources have in common: each file is a partition.
+/// What the sources of files have in common: each file is a partition.
 #[derive(Clone, Debug)]
-struct FileSet {
+pub(crate) struct FileSet {
     paths: Vec<PathBuf>,
-    name: String,
-    on_bad: OnBad,
-    record_bytes_max: usize,
+    pub(crate) name: String,
+    pub(crate) on_bad: OnBad,
+    pub(crate) record_bytes_max: usize,
 }
 
 impl FileSet {
-    fn new(paths: Vec<PathBuf>) -> FileSet {
+    pub(crate) fn new(paths: Vec<PathBuf>) -> FileSet {
         let name = paths.first().map_or_else(|| "no files".to_string(), |path| open::stem(path));
         FileSet { paths, name, on_bad: OnBad::Fail, record_bytes_max: RECORD_BYTES_MAX }
     }
 
-    fn endpoint(&self, kind: &str) -> Endpoint {
+    pub(crate) fn endpoint(&self, kind: &str) -> Endpoint {
         let detail = match self.paths.as_slice() {
             [] => String::new(),
             [path] => path.display().to_string(),
@@ -56,7 +63,7 @@ impl FileSet {
         Endpoint::new(kind, &self.name).with_detail(detail).reading(self.paths.iter().cloned()).writing(dead_letters)
     }
 
-    fn partitions(&self) -> Result<usize, IoError> {
+    pub(crate) fn partitions(&self) -> Result<usize, IoError> {
         match self.paths.len() {
             0 => Err(IoError::new("a file source has no files; name at least one")),
             count => Ok(count),
@@ -69,7 +76,16 @@ impl FileSet {
         self.paths.get(partition).ok_or_else(missing)
     }
 
-    fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError> {
+    /// Reads one file of changes of a table, a change or two a line.
+    pub(crate) fn open_changes<T: Keyed>(
+        &self,
+        partition: usize,
+        format: impl ReadChange<T> + 'static,
+    ) -> Result<Box<dyn Reader<TableChange<T>>>, IoError> {
+        changes::open(self.path(partition)?, self.record_bytes_max, format)
+    }
+
+    pub(crate) fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError> {
         self.on_bad.open(&self.paths)
     }
 }

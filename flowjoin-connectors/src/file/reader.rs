@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use flowjoin_core::io::{Page, ReadStatus, Reader};
-use flowjoin_core::{Data, IoError, RecordError};
+use flowjoin_core::{IoError, RecordError};
 
 /// Turns the bytes of a file into rows, one record at a time.
 pub(super) trait Decode<T>: Send {
@@ -80,7 +80,7 @@ impl<D> FileReader<D> {
 }
 
 #[async_trait]
-impl<T: Data, D: Decode<T>> Reader<T> for FileReader<D> {
+impl<T: Send + 'static, D: Decode<T>> Reader<T> for FileReader<D> {
     async fn read(&mut self, page: &mut Page<T>, max_rows: usize) -> Result<ReadStatus, IoError> {
         if !matches!(self.state, State::Reading) {
             let failed = std::mem::replace(&mut self.state, State::Failed);

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use flowjoin_core::io::{Page, ReadStatus, Reader, Sink, StreamSource, Writer};
-use flowjoin_core::{Batch, Data, EventTime, IoError, RecordError, RowKind};
+use flowjoin_core::io::{Page, ReadStatus, Reader, Sink, StreamSource, TableChange, TableSource, Writer};
+use flowjoin_core::{Batch, Data, EventTime, IoError, Keyed, RecordError, RowKind};
 
 /// Removed with all that is in it when the test ends.
 pub struct Directory(PathBuf);
@@ -80,8 +80,35 @@ pub fn read<T: Data>(source: &impl StreamSource<T>) -> Read<T> {
 
 /// Reads in pages of a few rows, and checks what every reader promises.
 pub fn read_partition<T: Data>(source: &impl StreamSource<T>, partition: usize, max_rows: usize) -> Read<T> {
+    read_opened(source.open(partition), max_rows)
+}
+
+/// The changes that the first partition of a table gave.
+pub fn changes<T: Keyed>(source: &impl TableSource<T>) -> Read<TableChange<T>> {
+    read_opened(source.open(0), 3)
+}
+
+/// A change in a line of text, to be compared.
+pub fn in_words<T: Keyed + std::fmt::Debug>(change: &TableChange<T>) -> String {
+    let at = |time: &Option<EventTime>| time.map_or(String::new(), |time| format!(" at {}", time.as_millis()));
+    match change {
+        TableChange::Put(row) => format!("put {}", serde_json::to_string(row).unwrap()),
+        TableChange::Patch { key, time, .. } => format!("patch {key:?}{}", at(time)),
+        TableChange::Delete { key, time } => format!("delete {key:?}{}", at(time)),
+        TableChange::Truncate { time } => format!("truncate{}", at(time)),
+    }
+}
+
+impl<T: Keyed + std::fmt::Debug> Read<TableChange<T>> {
+    /// The changes as lines of text.
+    pub fn told(&self) -> Vec<String> {
+        self.rows.iter().map(in_words).collect()
+    }
+}
+
+fn read_opened<T>(reader: Result<Box<dyn Reader<T>>, IoError>, max_rows: usize) -> Read<T> {
     let mut all = Read { rows: Vec::new(), bad: Vec::new(), lines: Vec::new(), error: None };
-    let mut reader = match source.open(partition) {
+    let mut reader = match reader {
         Ok(reader) => reader,
         Err(error) => {
             all.error = Some(error);
@@ -146,4 +173,34 @@ pub fn write<T: Data>(sink: &impl Sink<T>, batches: impl IntoIterator<Item = Bat
 /// So that a test can name the type without a cast.
 pub fn open<T: Data>(source: &impl StreamSource<T>) -> Box<dyn Reader<T>> {
     source.open(0).unwrap()
+}
+
+/// Lines with a few bytes changed, dropped or doubled in each, the same in every run.
+pub fn damaged(lines: &[&str], count: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as usize % below
+    };
+    let mut all = Vec::new();
+    for index in 0..count {
+        let mut line = lines[index % lines.len()].as_bytes().to_vec();
+        for _ in 0..=next(3) {
+            let at = next(line.len());
+            match next(5) {
+                0 => drop(line.remove(at)),
+                1 => line.insert(at, line[at]),
+                2 => line[at] = b"{}[]\",:0-n\\x"[next(12)],
+                3 => line[at] = next(256) as u8,
+                _ => line.truncate(at + 1),
+            }
+        }
+        // One line stays one line.
+        line.retain(|byte| *byte != b'\n');
+        all.extend_from_slice(&line);
+        all.push(b'\n');
+    }
+    all
 }

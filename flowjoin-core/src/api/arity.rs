@@ -1,27 +1,29 @@
 //! What is written once for each number of inputs, 2 to 12: the rows of a join with the user's `select` over them, and
 //! the methods that end a join.
 
+use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::input::{JoinInput, JoinsOn};
+use super::input::{Condition, JoinInput, JoinsOn};
 use super::mode::{MergeMode, Mode};
 use super::multi::{Merged, MultiJoin, keeps, mode_of};
 use super::owed::NeedsTtl;
+use super::policy::{ExpiryPolicy, Truth};
 use super::sides::{send_unmatched, take_in};
 use super::stream::Stream;
 use super::unmatched::{Late, Unmatched};
 use crate::account::Reason;
 use crate::batch::{AnyBatch, Batch};
+use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::op::joined::{Arrivals, Combo, JoinRows, late_port, unmatched_port};
+use crate::op::joined::{Arrivals, Combo, Identity, JoinRows, Lateness, late_port, unmatched_port};
 use crate::op::multi_join::MultiJoin as MultiJoinOp;
 use crate::op::{Outbox, Port};
-use crate::plan::Op;
 use crate::record::Data;
-use crate::state::{Held, RowId, Slab, StateShape, equal_rows};
-use crate::time::{EventTime, Watermark};
+use crate::state::{Equality, Held, RowId, Slab, StateShape};
+use crate::time::EventTime;
 
 /// Rows asked for ahead of use.
 const AHEAD: usize = 12;
@@ -32,13 +34,22 @@ macro_rules! arity {
         pub(super) struct $Rows<$A: JoinInput $(, $T: JoinInput)+, F, O> {
             slabs: (Slab<$A::Row>, $(Slab<$T::Row>),+),
             select: Arc<F>,
+            conditions: [Option<Condition>; $n],
+            identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
+            equality: Equality,
             emitted: u64,
             out: PhantomData<fn() -> O>,
         }
 
         impl<$A: JoinInput $(, $T: JoinInput)+, F, O> $Rows<$A $(, $T)+, F, O> {
-            pub(super) fn new(select: Arc<F>) -> Self {
-                $Rows { slabs: Default::default(), select, emitted: 0, out: PhantomData }
+            #[allow(clippy::type_complexity)]
+            pub(super) fn new(
+                select: Arc<F>,
+                conditions: [Option<Condition>; $n],
+                identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
+            ) -> Self {
+                let (slabs, equality) = Default::default();
+                $Rows { slabs, select, conditions, identities, equality, emitted: 0, out: PhantomData }
             }
         }
 
@@ -54,13 +65,13 @@ macro_rules! arity {
                 &mut self,
                 input: usize,
                 batch: AnyBatch,
-                late_before: Watermark,
+                lateness: Lateness,
                 arrivals: &mut Arrivals<K>,
                 out: &mut Outbox,
             ) -> Result<(), OpError> {
                 let port = late_port(input, $n);
                 match input {
-                    $($i => take_in(&mut self.slabs.$i, batch, late_before, port, arrivals, out),)+
+                    $($i => take_in(&mut self.slabs.$i, batch, lateness, port, arrivals, out),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -85,6 +96,16 @@ macro_rules! arity {
                     found = combo.ids;
                     let time = combo.cause $(.max($row.map_or(EventTime::MIN, |held| held.time)))+;
                     let made = (self.select)($($I::view($row.map(|held| &held.row))),+);
+                    // The second half of an update that shows nothing of what has changed takes the first with it.
+                    let updates = combo.kind == RowKind::UpdateAfter && index > 0;
+                    if updates && combos[index - 1].kind == RowKind::UpdateBefore {
+                        let before = batch.rows().last();
+                        if before.is_some_and(|before| self.equality.holds(before, &made)) {
+                            batch.pop();
+                            self.emitted -= 2;
+                            continue;
+                        }
+                    }
                     batch.push(made, time, combo.kind);
                 }
                 out.send(Port::MAIN, AnyBatch::new(batch));
@@ -126,14 +147,30 @@ macro_rules! arity {
                 }
             }
 
-            fn equal(&self, input: usize, a: RowId, b: RowId) -> bool {
+            fn has_identity(&self, input: usize) -> bool {
+                match input {
+                    $($i => self.identities.$i.is_some(),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn same(&mut self, input: usize, a: RowId, b: RowId) -> bool {
                 match input {
                     $($i => match (self.slabs.$i.get(a), self.slabs.$i.get(b)) {
-                        (Some(a), Some(b)) => equal_rows(&a.row, &b.row),
+                        (Some(a), Some(b)) => match &self.identities.$i {
+                            Some(same) => same(&a.row, &b.row),
+                            None => self.equality.holds(&a.row, &b.row),
+                        },
                         _ => false,
                     })+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
+            }
+
+            fn holds(&self, input: usize, ids: &[RowId; $n]) -> bool {
+                let rows: [Option<&dyn Any>; $n] =
+                    [$(self.slabs.$i.get(ids[$i]).map(|held| &held.row as &dyn Any)),+];
+                self.conditions[input].as_ref().is_none_or(|condition| condition(&rows))
             }
 
             fn time(&self, input: usize, id: RowId) -> EventTime {
@@ -168,7 +205,7 @@ macro_rules! arity {
         }
 
         // The bounds stand on the methods, so that an input of another key is told why.
-        impl<$A, $($T),+> MultiJoin<($A, $($T),+)> {
+        impl<$A, $($T),+, X: ExpiryPolicy> MultiJoin<($A, $($T),+), X> {
             /// Makes a row of each result: the function gets a reference to the row of each input, `Option<&Row>` for
             /// an optional one.
             pub fn select<O, F, M>(self, select: F) -> Stream<O, M>
@@ -178,17 +215,19 @@ macro_rules! arity {
                 O: Data,
                 F: for<'a> Fn($A::Ref<'a> $(, $T::Ref<'a>)+) -> O + Send + Sync + 'static,
                 M: Mode,
-                ($A::Padding, $($T::Padding),+): MergedMode<Out = M>,
+                ($A::Padding, $($T::Padding),+, X::Mode): MergedMode<Out = M>,
             {
-                let ttls = self.ttls::<$n>();
-                let optional = self.optional::<$n>();
+                let spec = self.spec::<$n>();
+                let op = self.op(&spec);
+                let conditions = self.conditions::<$n>();
                 let select = Arc::new(select);
                 let placed = self.placed.expect("a join that says how long its rows are kept has its place");
-                let op = Op::MultiJoin { optional: optional.to_vec() };
-                let state = (StateShape::KeyedRows, keeps(&ttls));
+                let inputs = &placed.draft.inputs;
+                let identities = ($(inputs[$i].identity::<$I::Row>(),)+);
+                let state = (StateShape::KeyedRows, keeps(&spec.ttls));
                 Stream::at(placed.finish(op, state, mode_of::<M>(), move |_| {
-                    let rows = $Rows::<$A $(, $T)+, F, O>::new(select.clone());
-                    Box::new(MultiJoinOp::<$A::Key, $n>::new(optional, ttls, Box::new(rows)))
+                    let rows = $Rows::<$A $(, $T)+, F, O>::new(select.clone(), conditions.clone(), identities.clone());
+                    Box::new(MultiJoinOp::<$A::Key, $n>::new(spec.clone(), Box::new(rows)))
                 }))
             }
 
@@ -203,7 +242,7 @@ macro_rules! arity {
                 O: Data,
                 F: for<'a> Fn($A::Ref<'a> $(, $T::Ref<'a>)+) -> O + Send + Sync + 'static,
                 M: Mode,
-                ($A::Padding, $($T::Padding),+): MergedMode<Out = M>,
+                ($A::Padding, $($T::Padding),+, X::Mode): MergedMode<Out = M>,
             {
                 let unmatched = ($(self.placed().unmatched::<$I::Row>($i),)+);
                 (self.select(select), unmatched)
@@ -224,19 +263,11 @@ macro_rules! arity {
                 $A: JoinInput,
                 $($T: JoinsOn<$A::Key>,)+
                 M: Mode,
-                ($A::Padding, $($T::Padding),+): MergedMode<Out = M>,
+                ($A::Padding, $($T::Padding),+, X::Mode): MergedMode<Out = M>,
                 ($A::Owned, $($T::Owned),+): Data,
             {
                 self.select(|$($row),+| ($($I::own($row),)+))
             }
-        }
-
-        impl<$A: Mode $(, $T: Mode)+> MergedMode for ($A, $($T),+)
-        where
-            ($($T,)+): MergedMode,
-            $A: MergeMode<<($($T,)+) as MergedMode>::Out>,
-        {
-            type Out = Merged<$A, <($($T,)+) as MergedMode>::Out>;
         }
     };
 }
@@ -250,6 +281,24 @@ pub trait MergedMode {
 impl<A: Mode> MergedMode for (A,) {
     type Out = A;
 }
+
+macro_rules! merged {
+    ($A:ident) => {};
+    ($A:ident, $($T:ident),+) => {
+        impl<$A: Mode $(, $T: Mode)+> MergedMode for ($A, $($T),+)
+        where
+            ($($T,)+): MergedMode,
+            $A: MergeMode<<($($T,)+) as MergedMode>::Out>,
+        {
+            type Out = Merged<$A, <($($T,)+) as MergedMode>::Out>;
+        }
+
+        merged!($($T),+);
+    };
+}
+
+// The modes of up to twelve inputs, and what expiry adds.
+merged!(A, B, C, D, E, G, H, I, J, L, N, P, Q);
 
 macro_rules! first {
     ($T:ident $(, $rest:ident)*) => {
@@ -267,6 +316,45 @@ macro_rules! and {
         }
     };
 }
+
+macro_rules! on {
+    ($($i:tt $T:ident),+; $last:tt $Last:ident) => {
+        impl<$($T: JoinInput,)+ $Last: JoinInput> NeedsTtl<MultiJoin<($($T,)+ $Last)>> {
+            /// Adds a condition between the last input and those before it, besides the key: a row of the last input is
+            /// a match only where it holds. `None` is unknown, which is no match. The function must answer the same for
+            /// the same rows.
+            ///
+            /// The join is evaluated from left to right, as SQL does, by a kernel of its own; it costs a call for each
+            /// row that comes and each row of its key on the other side.
+            pub fn on<R, F>(self, condition: F) -> Self
+            where
+                R: Truth,
+                F: for<'a> Fn($($T::Ref<'a>,)+ &'a $Last::Row) -> R + Send + Sync + 'static,
+            {
+                self.require(Arc::new(move |rows| {
+                    let last = rows[$last].and_then(|row| row.downcast_ref());
+                    condition(
+                        $($T::view(rows[$i].and_then(|row| row.downcast_ref())),)+
+                        last.expect("a condition is asked of a row of its input"),
+                    )
+                    .is_true()
+                }))
+            }
+        }
+    };
+}
+
+on!(0 A; 1 B);
+on!(0 A, 1 B; 2 C);
+on!(0 A, 1 B, 2 C; 3 D);
+on!(0 A, 1 B, 2 C, 3 D; 4 E);
+on!(0 A, 1 B, 2 C, 3 D, 4 E; 5 G);
+on!(0 A, 1 B, 2 C, 3 D, 4 E, 5 G; 6 H);
+on!(0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H; 7 I);
+on!(0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H, 7 I; 8 J);
+on!(0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H, 7 I, 8 J; 9 L);
+on!(0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H, 7 I, 8 J, 9 L; 10 N);
+on!(0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H, 7 I, 8 J, 9 L, 10 N; 11 P);
 
 and!(A);
 and!(A, B);

@@ -1,18 +1,26 @@
 //! The inputs of a join, and what the user's `select` sees of each.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use super::flow::Output;
 use super::keyed::KeyedStream;
 use super::mode::{Changelog, Mode};
+use super::policy::{Eager, GapPolicy};
 use crate::key::Key;
 use crate::op::joined::Identity;
+use crate::op::kernel::Kind;
+use crate::op::multi_join::Emit;
+use crate::plan::ChangeMode;
 use crate::record::Data;
 use crate::state::Ttl;
 
-/// An input that may be missing in the result; made by `.optional()`.
+/// An input that may be missing in the result; made by `.optional()`. When its gap is told, is its policy.
 #[derive(Clone)]
-pub struct Optional<I>(pub(super) I);
+pub struct Optional<I, P = Eager> {
+    pub(super) input: I,
+    pub(super) policy: P,
+}
 
 /// An input of which only the running program knows whether it may be missing; made by `.optional_if(..)`.
 #[derive(Clone)]
@@ -25,10 +33,17 @@ pub struct MaybeOptional<I> {
 pub struct Input {
     pub(super) output: Output,
     pub(super) ttl: Option<Ttl>,
-    pub(super) optional: bool,
+    pub(super) kind: Kind,
+    pub(super) emit: Emit,
+    pub(super) mode: ChangeMode,
+    // What it has to hold with the inputs before it, besides the key.
+    pub(super) condition: Option<Condition>,
     // The `Identity` of its rows, if they have a unique key, and the name of that.
     pub(super) unique: Option<(Box<dyn Any + Send + Sync>, String)>,
 }
+
+/// A condition over the rows of the inputs so far, each behind its type.
+pub type Condition = Arc<dyn Fn(&[Option<&dyn Any>]) -> bool + Send + Sync>;
 
 impl Input {
     /// When two of its rows are the same, in two versions.
@@ -40,7 +55,9 @@ impl Input {
 mod sealed {
     pub trait Sealed {}
     impl<K, T, M> Sealed for super::KeyedStream<K, T, M> {}
-    impl<I> Sealed for super::Optional<I> {}
+    impl<I, P> Sealed for super::Optional<I, P> {}
+    impl<I> Sealed for super::super::exists::Exists<I> {}
+    impl<I> Sealed for super::super::exists::NotExists<I> {}
     impl<K, T> Sealed for super::super::table::Table<K, T> {}
     impl<I> Sealed for super::MaybeOptional<I> {}
 }
@@ -94,15 +111,23 @@ impl<K: Key, T: Data, M: Mode> JoinInput for KeyedStream<K, T, M> {
 
     fn lower(self) -> Input {
         let unique = self.unique_key().map(|unique| (Box::new(unique.same.clone()) as Box<_>, unique.name.clone()));
-        Input { output: self.out, ttl: self.ttl, optional: false, unique }
+        Input {
+            output: self.out,
+            ttl: self.ttl,
+            kind: Kind::Required,
+            emit: Emit::Eager,
+            mode: M::MODE,
+            condition: None,
+            unique,
+        }
     }
 }
 
-impl<K: Key, T: Data, M: Mode> JoinInput for Optional<KeyedStream<K, T, M>> {
+impl<K: Key, T: Data, M: Mode, P: GapPolicy> JoinInput for Optional<KeyedStream<K, T, M>, P> {
     type Key = K;
     type Row = T;
     type Mode = M;
-    type Padding = Changelog;
+    type Padding = P::Padding;
     type Ref<'a> = Option<&'a T>;
     type Owned = Option<T>;
 
@@ -116,7 +141,7 @@ impl<K: Key, T: Data, M: Mode> JoinInput for Optional<KeyedStream<K, T, M>> {
     }
 
     fn lower(self) -> Input {
-        Input { optional: true, ..self.0.lower() }
+        Input { kind: Kind::Optional, emit: self.policy.emit(), ..self.input.lower() }
     }
 }
 
@@ -138,7 +163,8 @@ impl<K: Key, T: Data, M: Mode> JoinInput for MaybeOptional<KeyedStream<K, T, M>>
     }
 
     fn lower(self) -> Input {
-        Input { optional: self.optional, ..self.input.lower() }
+        let kind = if self.optional { Kind::Optional } else { Kind::Required };
+        Input { kind, ..self.input.lower() }
     }
 }
 
@@ -151,5 +177,5 @@ impl<K: Key, T: Data, M: Mode> JoinInput for MaybeOptional<KeyedStream<K, T, M>>
 pub trait JoinsOn<K: Key>: JoinInput<Key = K> {}
 
 impl<K: Key, T: Data, M: Mode> JoinsOn<K> for KeyedStream<K, T, M> {}
-impl<K: Key, T: Data, M: Mode> JoinsOn<K> for Optional<KeyedStream<K, T, M>> {}
+impl<K: Key, T: Data, M: Mode, P: GapPolicy> JoinsOn<K> for Optional<KeyedStream<K, T, M>, P> {}
 impl<K: Key, T: Data, M: Mode> JoinsOn<K> for MaybeOptional<KeyedStream<K, T, M>> {}

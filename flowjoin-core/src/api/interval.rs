@@ -23,6 +23,7 @@ use super::sides::{JoinDraft, Placed};
 use super::stream::Stream;
 use super::unmatched::{Late, Unmatched};
 use crate::op::interval_join::{Bounds, IntervalJoin as IntervalJoinOp, LateRows};
+use crate::op::kernel::Kind;
 use crate::plan::{ChangeMode, Op};
 use crate::record::Data;
 use crate::state::{Keeps, StateShape};
@@ -151,13 +152,13 @@ impl<A, B> IntervalJoin<A, B> {
         let Stage::Bounded { placed, bounds, late_rows, .. } = self.stage else {
             unreachable!("an interval join with bounds has its place")
         };
-        let optional = [placed.draft.inputs[0].optional, placed.draft.inputs[1].optional];
+        let optional = [0, 1].map(|input: usize| placed.draft.inputs[input].kind == Kind::Optional);
         let select = Arc::new(select);
         let Bounds { lower, upper } = bounds;
         let op = Op::IntervalJoin { lower, upper, optional, joins_late: late_rows == LateRows::Join };
         let keeps = vec![Keeps::PastTime(upper), Keeps::PastTime(-lower)];
         Stream::at(placed.finish(op, (StateShape::Timeline, keeps), ChangeMode::Append, move |_| {
-            let rows = Rows2::<A, B, F, O>::new(select.clone());
+            let rows = Rows2::<A, B, F, O>::new(select.clone(), [None, None], (None, None));
             Box::new(IntervalJoinOp::<A::Key>::new(bounds, optional, late_rows, Box::new(rows)))
         }))
     }

@@ -4,12 +4,14 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::exists::{Exists, NotExists};
 use super::flow::{KeyMark, NewNode, Output};
 use super::input::{JoinsOn, MaybeOptional, Optional};
 use super::interval::{IntervalJoin, interval_join};
 use super::mode::{Append, AppendOnly, Changelog, Mode};
 use super::multi::{MultiJoin, multi_join};
 use super::owed::{NeedsBounds, NeedsTtl};
+use super::policy::{Eager, GapPolicy};
 use super::stream::function_name;
 use crate::key::Key;
 use crate::op::joined::Identity;
@@ -87,7 +89,7 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
     ///
     /// LEFT is an optional right side, RIGHT an optional left side, FULL both.
     pub fn optional(self) -> Optional<Self> {
-        Optional(self)
+        Optional { input: self, policy: Eager }
     }
 
     /// As [`optional`](Self::optional) if the flag is set, and else required; `select` gets an `Option` either way.
@@ -114,6 +116,18 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
     #[track_caller]
     pub fn join<R: JoinsOn<K>>(self, right: R) -> NeedsTtl<MultiJoin<(Self, R)>> {
         multi_join(self).and(right)
+    }
+
+    /// The rows whose key some row of the other input has, each once: `EXISTS`, a semi join.
+    #[track_caller]
+    pub fn where_exists<R: JoinsOn<K>>(self, right: R) -> NeedsTtl<MultiJoin<(Self, Exists<R>)>> {
+        multi_join(self).and_test(Exists(right))
+    }
+
+    /// The rows whose key no row of the other input has: `NOT EXISTS`, an anti join. A row with a null key is one.
+    #[track_caller]
+    pub fn where_not_exists<R: JoinsOn<K>>(self, right: R) -> NeedsTtl<MultiJoin<(Self, NotExists<R>)>> {
+        multi_join(self).and_test(NotExists(right))
     }
 
     /// Joins two streams on their key and on the time between their rows.
@@ -143,12 +157,6 @@ impl<K: Key, T: Data> KeyedStream<K, T, Changelog> {
 }
 
 impl<K: Key, T: Data, M: Mode> Optional<KeyedStream<K, T, M>> {
-    /// As [`KeyedStream::join`].
-    #[track_caller]
-    pub fn join<R: JoinsOn<K>>(self, right: R) -> NeedsTtl<MultiJoin<(Self, R)>> {
-        multi_join(self).and(right)
-    }
-
     /// As [`KeyedStream::interval_join`].
     #[track_caller]
     pub fn interval_join<R>(self, right: R) -> NeedsBounds<IntervalJoin<Self, R>>
@@ -159,16 +167,32 @@ impl<K: Key, T: Data, M: Mode> Optional<KeyedStream<K, T, M>> {
     {
         interval_join(self, right, Location::caller())
     }
+}
+
+impl<K: Key, T: Data> Optional<KeyedStream<K, T, Append>> {
+    /// Says when its gap is told: [`Eager`] (as without this), [`EagerAfter`](super::EagerAfter) a delay, or
+    /// [`Final`](super::Final), when no row can fill it any more. All inputs of the join have to be facts.
+    pub fn emit<P: GapPolicy>(self, policy: P) -> Optional<KeyedStream<K, T, Append>, P> {
+        Optional { input: self.input, policy }
+    }
+}
+
+impl<K: Key, T: Data, M: Mode, P: GapPolicy> Optional<KeyedStream<K, T, M>, P> {
+    /// As [`KeyedStream::join`].
+    #[track_caller]
+    pub fn join<R: JoinsOn<K>>(self, right: R) -> NeedsTtl<MultiJoin<(Self, R)>> {
+        multi_join(self).and(right)
+    }
 
     /// As [`KeyedStream::ttl`].
     #[track_caller]
     pub fn ttl(self, ttl: impl Into<Ttl>) -> Self {
-        Optional(self.0.ttl(ttl))
+        Optional { input: self.input.ttl(ttl), ..self }
     }
 
     /// As [`KeyedStream::keep_forever`].
     pub fn keep_forever(self) -> Self {
-        Optional(self.0.keep_forever())
+        Optional { input: self.input.keep_forever(), ..self }
     }
 }
 

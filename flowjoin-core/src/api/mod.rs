@@ -1,6 +1,7 @@
 //! What users touch: handles and builders. They build a plan and run nothing.
 
 mod arity;
+mod exists;
 mod flow;
 mod input;
 mod interval;
@@ -8,11 +9,13 @@ mod keyed;
 mod mode;
 mod multi;
 mod owed;
+mod policy;
 mod sides;
 mod stream;
 mod table;
 mod unmatched;
 
+pub use exists::{Exists, NotExists};
 pub use flow::Flow;
 pub use input::{Input, JoinInput, JoinsOn, MaybeOptional, Optional};
 pub use interval::IntervalJoin;
@@ -20,6 +23,7 @@ pub use keyed::KeyedStream;
 pub use mode::{Accepts, Append, AppendOnly, Changelog, MergeMode, Mode};
 pub use multi::{MultiJoin, multi_join};
 pub use owed::{BoundsGiven, NeedsBounds, NeedsTtl, TtlGiven};
+pub use policy::{Eager, EagerAfter, ExpiryPolicy, Final, GapPolicy, Retract, Silent, Truth, Unmatch};
 pub use stream::Stream;
 pub use table::Table;
 pub use unmatched::{Late, Unmatched};

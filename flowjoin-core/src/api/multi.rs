@@ -13,19 +13,22 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
-use super::input::JoinInput;
+use super::input::{Condition, JoinInput};
 use super::mode::{MergeMode, Mode};
 use super::owed::{NeedsTtl, checked};
+use super::policy::{ExpiryPolicy, Silent};
 use super::sides::{JoinDraft, Placed};
+use crate::op::multi_join::Spec;
+use crate::plan::{ChangeMode, Op};
 use crate::state::{Keeps, Ttl};
 
 /// A join of the inputs `I` (a tuple) on one key, that says how long its rows are kept; end it with `.select(..)`.
 #[must_use = "a join does nothing until `.select(..)`"]
-pub struct MultiJoin<I> {
+pub struct MultiJoin<I, X = Silent> {
     pub(super) placed: Option<Placed>,
     pub(super) draft: Option<JoinDraft>,
     pub(super) ttl: Ttl,
-    pub(super) inputs: PhantomData<fn() -> I>,
+    pub(super) inputs: PhantomData<fn() -> (I, X)>,
 }
 
 /// Begins a join of several inputs on one key; `multi_join![a, b, c]` is `multi_join(a).and(b).and(c)`.
@@ -77,8 +80,15 @@ impl<I> NeedsTtl<MultiJoin<I>> {
     }
 
     /// Names the join: the identity of its state and its figures.
-    pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.0.set_name(name.into());
+    pub fn named(self, name: impl Into<String>) -> Self {
+        NeedsTtl(self.0.named(name))
+    }
+
+    /// Adds a condition between the last input and those before it.
+    pub(super) fn require(mut self, condition: Condition) -> Self {
+        if let Some(input) = self.0.draft.as_mut().and_then(|draft| draft.inputs.last_mut()) {
+            input.condition = Some(condition);
+        }
         self
     }
 
@@ -92,17 +102,18 @@ impl<I> NeedsTtl<MultiJoin<I>> {
     }
 }
 
-impl<I> MultiJoin<I> {
-    /// Names the join: the identity of its state and its figures.
-    pub fn named(mut self, name: impl Into<String>) -> Self {
-        self.set_name(name.into());
-        self
+impl<A: JoinInput> NeedsTtl<MultiJoin<(A,)>> {
+    /// Adds an input that only has to exist, or not.
+    pub(super) fn and_test<B: JoinInput<Key = A::Key>>(self, test: B) -> NeedsTtl<MultiJoin<(A, B)>> {
+        self.with(test)
     }
+}
 
-    fn set_name(&mut self, name: String) {
-        if let Some(draft) = self.draft.as_mut().or(self.placed.as_mut().map(|placed| &mut placed.draft)) {
-            draft.name = Some(name);
-        }
+impl<I> MultiJoin<I> {
+    /// Says what the expiry of a row does to what it gave: nothing ([`Silent`], as without this), that its partners come
+    /// out without it ([`Unmatch`](super::Unmatch)), or that it is taken back ([`Retract`](super::Retract)).
+    pub fn on_expiry<X: ExpiryPolicy>(self, _: X) -> MultiJoin<I, X> {
+        MultiJoin { placed: self.placed, draft: self.draft, ttl: self.ttl, inputs: PhantomData }
     }
 
     fn kept(mut self, ttl: Ttl) -> Self {
@@ -110,21 +121,54 @@ impl<I> MultiJoin<I> {
         self.placed = self.draft.take().map(JoinDraft::place);
         self
     }
+}
+
+impl<I, X> MultiJoin<I, X> {
+    /// Names the join: the identity of its state and its figures.
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        if let Some(draft) = self.draft.as_mut().or(self.placed.as_mut().map(|placed| &mut placed.draft)) {
+            draft.name = Some(name.into());
+        }
+        self
+    }
 
     pub(super) fn placed(&self) -> &Placed {
         self.placed.as_ref().expect("a join that says how long its rows are kept has its place")
     }
 
-    /// The time-to-live of each input.
-    pub(super) fn ttls<const N: usize>(&self) -> [Ttl; N] {
+    /// What the operator is told.
+    pub(super) fn spec<const N: usize>(&self) -> Spec<N>
+    where
+        X: ExpiryPolicy,
+    {
         let inputs = &self.placed().draft.inputs;
-        std::array::from_fn(|input| inputs[input].ttl.unwrap_or(self.ttl))
+        let conditions = inputs.iter().enumerate().filter(|(_, input)| input.condition.is_some());
+        Spec {
+            kinds: std::array::from_fn(|input| inputs[input].kind),
+            conditions: conditions.fold(0, |bits, (input, _)| bits | 1 << input),
+            changes: std::array::from_fn(|input| inputs[input].mode == ChangeMode::Changelog),
+            ttls: std::array::from_fn(|input| inputs[input].ttl.unwrap_or(self.ttl)),
+            on_expiry: X::ON_EXPIRY,
+            emit: std::array::from_fn(|input| inputs[input].emit),
+        }
     }
 
-    /// Which inputs may be missing.
-    pub(super) fn optional<const N: usize>(&self) -> [bool; N] {
+    /// The condition of each input.
+    pub(super) fn conditions<const N: usize>(&self) -> [Option<Condition>; N] {
         let inputs = &self.placed().draft.inputs;
-        std::array::from_fn(|input| inputs[input].optional)
+        std::array::from_fn(|input| inputs[input].condition.clone())
+    }
+
+    /// The join in the plan.
+    pub(super) fn op<const N: usize>(&self, spec: &Spec<N>) -> Op {
+        let inputs = &self.placed().draft.inputs;
+        Op::MultiJoin {
+            kinds: spec.kinds.to_vec(),
+            conditions: inputs.iter().map(|input| input.condition.is_some()).collect(),
+            unique: inputs.iter().map(|input| input.unique.as_ref().map(|(_, name)| name.clone())).collect(),
+            emit: spec.emit.to_vec(),
+            on_expiry: spec.on_expiry,
+        }
     }
 }
 
@@ -135,6 +179,6 @@ pub(super) fn keeps(ttls: &[Ttl]) -> Vec<Keeps> {
     ttls.iter().map(|&ttl| Keeps::Ttl(ttl)).collect()
 }
 
-pub(super) fn mode_of<M: Mode>() -> crate::plan::ChangeMode {
+pub(super) fn mode_of<M: Mode>() -> ChangeMode {
     M::MODE
 }

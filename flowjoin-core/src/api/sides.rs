@@ -12,27 +12,27 @@ use crate::batch::{AnyBatch, Batch};
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::op::joined::{Arrivals, arrive, late_port, unmatched_port};
+use crate::op::joined::{Arrivals, Lateness, arrive, late_port, unmatched_port};
 use crate::op::{Operator, Outbox, Port};
 use crate::plan::{Build, BuildCx, ChangeMode, Node, NodeId, Op, PortInfo};
 use crate::record::Data;
 use crate::state::{Keeps, RowId, Slab, StateShape, StateSpec};
-use crate::time::{EventTime, Watermark};
+use crate::time::EventTime;
 
 /// Takes rows into a slab, and late ones to their side output.
 pub fn take_in<K: Key, T: Data>(
     slab: &mut Slab<T>,
     batch: AnyBatch,
-    late_before: Watermark,
+    lateness: Lateness,
     port: Port,
     arrivals: &mut Arrivals<K>,
     out: &mut Outbox,
 ) -> Result<(), OpError> {
     let mut late = Batch::default();
     let wanted = out.wants(port);
-    arrive(slab, batch, late_before, arrivals, |row, time, kind| {
+    arrive(slab, batch, lateness, arrivals, |row, time, kind| {
         if wanted {
-            late.push(Late { row, watermark: late_before.time() }, time, kind);
+            late.push(Late { row, watermark: lateness.late_before.time() }, time, kind);
         }
     })?;
     if !late.is_empty() {

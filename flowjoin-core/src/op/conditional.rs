@@ -16,7 +16,7 @@
 //! [`product`](super::product) says the same faster ([`Steps::is_product`]). No types, no time, no state here: lists of
 //! ids, and a callback for the conditions.
 
-use super::kernel::{Kind, Out, Pair, is_empty, rows};
+use super::kernel::{self, Kind, Out, Pair, is_empty, rows};
 use crate::state::{RowId, Runs};
 
 /// The steps of a join from the left: what each input does, and which steps have a condition.
@@ -93,25 +93,33 @@ impl<const N: usize> Steps<N> {
 /// The list of the input that changes holds the rows that *stay*: neither those that go nor those that come. So a
 /// caller takes out the old rows, calls this, and puts in the new ones; the lists of the other inputs are as they are.
 ///
-/// `holds(i, ids)` answers whether the condition of step `i` holds for the rows of the inputs up to `i`, which is
-/// there; before it there may be gaps, and what only has to exist or not is one. It must answer the same for the same
-/// rows, old and new, and is called only for steps that have a condition.
+/// `holds(i, ids)` answers whether the condition of step `i` holds. The row of input `i` is in `ids`; inputs before it
+/// may be gaps (but not all), and those that only have to exist or not always are; inputs after it are gaps. It is
+/// called only for steps that have a condition, for rows that go as well as for those that come and stay, and must
+/// answer the same for the same ids.
 ///
 /// # Cost
 ///
-/// In calls of `holds`, with `p` the combinations of the inputs before the one that changes: what it takes to list
-/// them; one for each of them and each row that changes; where the input is optional or has to exist or not, one scan
-/// of the rows that stay for each of them that lost or found matches but not both, until the first match; and one
-/// for each combination that changes and each row of the next input, step by step. So a join of two inputs calls it
-/// once for each row that changes and each row of the other list, and scans once for each partner affected; no pair
-/// is asked twice.
+/// In calls of `holds`, for the change of input `i`:
 ///
-/// Where rows can stand with nothing from their left (RIGHT, FULL), a row that lost or found matches but not both is
-/// looked up once among the combinations that stay, until the first match. On the second step those are the rows
-/// that stay; further on they are listed anew. Those first steps keep the combinations that change in memory.
+/// - what it takes to list the combinations of the inputs before `i` ([`result`]);
+/// - one for each of these and each row that changes;
+/// - where `i` is optional, has to exist or must not: a scan of the rows that stay, until the first match, for each
+///   of these that lost a match or found one, but not both;
+/// - for each combination that changes, one for each row of the next input, and so on to the last.
 ///
-/// Updates and additions are kept back until all that goes is known, except where nothing can go: rows only come, and
+/// A join of two inputs so asks once for each row that changes and each row of the other list, and scans for each
+/// partner that is affected; no pair is asked twice. Nothing is asked while another input that is needed is empty.
+///
+/// Where rows can stand with nothing from their left (RIGHT, FULL), a row that lost a match or found one, but not both,
+/// is looked for among the combinations that stay, until the first match. On the second step those are the rows that
+/// stay; on later ones they are listed anew, once a step. The combinations that change on these steps are collected.
+///
+/// Updates and additions are held back until all that goes is known, except where nothing can go: rows only come, and
 /// fill no gap.
+///
+/// # Panics
+/// If a row takes its own place.
 pub fn change<const N: usize>(
     steps: &Steps<N>,
     lists: &[Runs<'_>; N],
@@ -120,6 +128,7 @@ pub fn change<const N: usize>(
     holds: &mut impl FnMut(usize, &[RowId; N]) -> bool,
     emit: &mut impl FnMut(Out<N>),
 ) {
+    kernel::check(lists[input], pairs);
     let unmoved = !steps.kinds[input].shows() && !steps.has_condition(input) && !is_empty(lists[input]);
     if unmoved || steps.is_barren(lists, input) {
         return;
@@ -261,7 +270,7 @@ impl<const N: usize, H: FnMut(usize, &[RowId; N]) -> bool> Walk<'_, N, H> {
         let stood: Vec<RowId> = rows(self.lists[input]).chain(old).collect();
         let mut lists = *self.lists;
         lists[input] = (&stood, &[]);
-        let mut gone: Vec<&[RowId; N]> = changes.iter().filter_map(Out::old).collect();
+        let mut gone: Vec<&[RowId; N]> = changes.iter().filter_map(Out::goes).collect();
         gone.sort_unstable();
         let mut stay = Vec::new();
         let mut walk = Walk { steps: self.steps, lists: &lists, holds: &mut *self.holds };
@@ -278,7 +287,7 @@ impl<const N: usize, H: FnMut(usize, &[RowId; N]) -> bool> Walk<'_, N, H> {
         let lists = self.lists;
         let first = rows(lists[0]).filter_map(|row| alone(0, row)).map(Out::Insert);
         let mut sink = |walk: &mut Self, change: Out<N>| {
-            if let Some(ids) = change.new() {
+            if let Some(ids) = change.comes() {
                 sink(walk, ids);
             }
         };
@@ -287,11 +296,11 @@ impl<const N: usize, H: FnMut(usize, &[RowId; N]) -> bool> Walk<'_, N, H> {
             return first.for_each(|change| self.descend(1, change, until, &mut sink));
         }
         let mut standing: Vec<Out<N>> = first.collect();
-        for step in 1..=apart {
+        for (step, &list) in lists.iter().enumerate().take(apart + 1).skip(1) {
             standing = self.level(step, &standing);
             if self.steps.stands_apart(step) {
                 let (_, met) = met(&standing, step);
-                let unmet = rows(lists[step]).filter(|row| met.binary_search(row).is_err());
+                let unmet = rows(list).filter(|row| met.binary_search(row).is_err());
                 standing.extend(unmet.filter_map(|row| alone(step, row)).map(Out::Insert));
             }
         }
@@ -316,12 +325,12 @@ impl<const N: usize, H: FnMut(usize, &[RowId; N]) -> bool> Walk<'_, N, H> {
             return sink(self, change);
         }
         let kind = self.steps.kinds[step];
-        let (mut old, mut new) = (change.old().copied(), change.new().copied());
+        let (mut old, mut new) = (change.goes().copied(), change.comes().copied());
         if kind.shows() {
             let lists = self.lists;
             for row in rows(lists[step]) {
-                let with_old = change.old().and_then(|prefix| self.matched(step, prefix, row));
-                let with_new = change.new().and_then(|prefix| self.matched(step, prefix, row));
+                let with_old = change.goes().and_then(|prefix| self.matched(step, prefix, row));
+                let with_new = change.comes().and_then(|prefix| self.matched(step, prefix, row));
                 // A combination that has a match has no gap.
                 old = old.filter(|_| with_old.is_none());
                 new = new.filter(|_| with_new.is_none());
@@ -371,5 +380,8 @@ fn met<const N: usize>(changes: &[Out<N>], input: usize) -> (Vec<RowId>, Vec<Row
         rows.dedup();
         rows
     };
-    (sorted(&mut changes.iter().filter_map(Out::old)), sorted(&mut changes.iter().filter_map(Out::new)))
+    (sorted(&mut changes.iter().filter_map(Out::goes)), sorted(&mut changes.iter().filter_map(Out::comes)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@
 //! side is optional, else on the side output; so the result is append-only, and its watermark is held back to the
 //! oldest row that may still come out.
 
-use super::joined::{Arrival, Arrivals, Combo, JoinRows, unmatched_port};
+use super::joined::{Arrival, Arrivals, Combo, JoinRows, Lateness, unmatched_port};
 use super::{Cx, InputId, Operator, Outbox};
 use crate::account::{Account, OpFigures, Reason};
 use crate::batch::AnyBatch;
@@ -265,7 +265,7 @@ impl<K: Key> Operator for IntervalJoin<K> {
             LateRows::Join => Watermark::NONE,
         };
         let mut arrivals = std::mem::take(&mut self.arrivals);
-        let taken = self.rows.arrive(input.0, batch, late_before, &mut arrivals, cx.out);
+        let taken = self.rows.arrive(input.0, batch, Lateness::facts(late_before), &mut arrivals, cx.out);
         self.take_in(side, &mut arrivals, cx.out);
         self.arrivals = arrivals;
         taken

@@ -60,10 +60,31 @@ impl<K> Default for Arrivals<K> {
     }
 }
 
+/// The times that rows may have when they are taken in.
+#[derive(Clone, Copy, Debug)]
+pub struct Lateness {
+    /// Rows before this are late.
+    pub late_before: Watermark,
+    /// The times of the others are raised to this.
+    pub not_before: EventTime,
+}
+
+impl Lateness {
+    /// Facts: what is behind the watermark is late.
+    pub const fn facts(watermark: Watermark) -> Lateness {
+        Lateness { late_before: watermark, not_before: EventTime::MIN }
+    }
+
+    /// Changes: none is late, as to leave one out would leave the result wrong for ever.
+    pub const fn changes(watermark: Watermark) -> Lateness {
+        Lateness { late_before: Watermark::NONE, not_before: watermark.time() }
+    }
+}
+
 /// The rows of a join, and what to make of them.
 pub trait JoinRows<K: Key, const N: usize>: Send {
     /// Takes the rows of a batch in, and says where they are; what `arrivals` said before is forgotten. Rows behind the
-    /// watermark are late: they go to the late port instead.
+    /// watermark are late: they go to the late port instead. The times of the others are raised to `not_before`.
     ///
     /// # Errors
     /// If a slab is full.
@@ -71,7 +92,7 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
         &mut self,
         input: usize,
         batch: AnyBatch,
-        late_before: Watermark,
+        lateness: Lateness,
         arrivals: &mut Arrivals<K>,
         out: &mut Outbox,
     ) -> Result<(), OpError>;
@@ -91,8 +112,15 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
     /// Moves rows out to the unmatched port of their input, with times not before `not_before`; their ids are free.
     fn unmatched(&mut self, input: usize, ids: &[RowId], reason: Reason, not_before: EventTime, out: &mut Outbox);
 
-    /// Whether two rows of an input are equal.
-    fn equal(&self, input: usize, a: RowId, b: RowId) -> bool;
+    /// Whether rows of an input have a unique key, so that one stands for each.
+    fn has_identity(&self, input: usize) -> bool;
+
+    /// Whether two rows of an input have the same unique key, or are equal where they have none.
+    fn same(&mut self, input: usize, a: RowId, b: RowId) -> bool;
+
+    /// Whether the condition between an input and those on its left holds for the rows of a combination, which is filled
+    /// up to that input.
+    fn holds(&self, input: usize, ids: &[RowId; N]) -> bool;
 
     /// The time of a row that is held.
     fn time(&self, input: usize, id: RowId) -> EventTime;
@@ -127,7 +155,7 @@ pub const fn late_port(input: usize, inputs: usize) -> Port {
 pub fn arrive<K: Key, T: Data>(
     slab: &mut Slab<T>,
     batch: AnyBatch,
-    late_before: Watermark,
+    Lateness { late_before, not_before }: Lateness,
     arrivals: &mut Arrivals<K>,
     mut on_late: impl FnMut(T, EventTime, RowKind),
 ) -> Result<(), OpError> {
@@ -144,6 +172,7 @@ pub fn arrive<K: Key, T: Data>(
             continue;
         }
         arrivals.kinds.push(kind, arrivals.rows.len());
+        let time = time.max(not_before);
         let id = slab.insert(row, time)?;
         arrivals.rows.push(Arrival { key, hash, time, id });
     }

@@ -78,6 +78,15 @@ pub enum Out<const N: usize> {
 }
 
 impl<const N: usize> Out<N> {
+    /// The combination that goes, and the one that comes.
+    pub fn parts(self) -> (Option<[RowId; N]>, Option<[RowId; N]>) {
+        match self {
+            Out::Delete(old) => (Some(old), None),
+            Out::Insert(new) => (None, Some(new)),
+            Out::Update { old, new } => (Some(old), Some(new)),
+        }
+    }
+
     /// What it means that one combination goes and one comes; nothing if there is neither.
     pub(super) fn of(old: Option<[RowId; N]>, new: Option<[RowId; N]>) -> Option<Out<N>> {
         match (old, new) {
@@ -89,7 +98,7 @@ impl<const N: usize> Out<N> {
     }
 
     /// The combination that goes.
-    pub fn old(&self) -> Option<&[RowId; N]> {
+    pub fn goes(&self) -> Option<&[RowId; N]> {
         match self {
             Out::Delete(old) | Out::Update { old, .. } => Some(old),
             Out::Insert(_) => None,
@@ -97,11 +106,20 @@ impl<const N: usize> Out<N> {
     }
 
     /// The combination that comes.
-    pub fn new(&self) -> Option<&[RowId; N]> {
+    pub fn comes(&self) -> Option<&[RowId; N]> {
         match self {
             Out::Insert(new) | Out::Update { new, .. } => Some(new),
             Out::Delete(_) => None,
         }
+    }
+}
+
+/// Holds a caller to its word: no row takes its own place, and no row that changes is among those that stay.
+pub(super) fn check(stay: Runs<'_>, pairs: &[Pair]) {
+    for &Pair { old, new } in pairs {
+        assert!(old != new || old.is_missing(), "a row that stays is no change");
+        // Only when debugging: it looks through the whole list.
+        debug_assert!(rows(stay).all(|row| row != old && row != new), "a row that changes does not stay");
     }
 }
 
@@ -114,3 +132,6 @@ pub(super) fn is_empty(list: Runs<'_>) -> bool {
 pub(super) fn rows<'a>((front, back): Runs<'a>) -> impl Iterator<Item = RowId> + 'a {
     front.iter().chain(back).copied()
 }
+
+#[cfg(test)]
+pub(super) mod tests;

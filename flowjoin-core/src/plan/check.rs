@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 use std::panic::Location;
 
-use super::{Build, ChangeMode, Node, NodeId, Op};
+use super::{Build, ChangeMode, Edge, Node, NodeId, Op};
 use crate::error::PlanError;
+use crate::op::kernel::Kind;
+use crate::op::multi_join::{Emit, OnExpiry};
 use crate::state::{Keeps, Ttl};
 
 /// All the mistakes in a plan.
@@ -17,6 +19,9 @@ pub fn all(nodes: &[Node], flow: &'static Location<'static>) -> Vec<PlanError> {
     found.extend(equal_names(nodes));
     found.extend(unread_outputs(nodes));
     found.extend(nodes.iter().filter_map(|node| silent_gaps(nodes, node)));
+    found.extend(nodes.iter().filter_map(silent_conditions));
+    found.extend(nodes.iter().filter_map(|node| waiting_gaps(nodes, node)));
+    found.extend(nodes.iter().filter_map(tests_among_many));
     found
 }
 
@@ -60,16 +65,77 @@ fn equal_names(nodes: &[Node]) -> Vec<PlanError> {
 
 // With two gaps in one result, a gap that closed in silence and one that opened by a retraction cannot be told apart.
 fn silent_gaps(nodes: &[Node], node: &Node) -> Option<PlanError> {
-    let Op::MultiJoin { optional } = &node.op else { return None };
-    let gaps = optional.iter().filter(|&&optional| optional).count();
+    let Op::MultiJoin { kinds, on_expiry: OnExpiry::Silent, .. } = &node.op else { return None };
+    let gaps = kinds.iter().filter(|&&kind| kind == Kind::Optional).count();
     let expires = node.state.iter().any(|spec| spec.keeps != Keeps::Ttl(Ttl::Forever));
     let retracts = node.inputs.iter().any(|edge| nodes[edge.from.0].ports[edge.port.0].mode == ChangeMode::Changelog);
-    (optional.len() > 2 && gaps > 1 && expires && retracts).then(|| {
+    (kinds.len() > 2 && gaps > 1 && expires && retracts).then(|| {
         error(
             node,
             format!(
                 "join `{}` has more than one optional input, a time-to-live and an input that takes rows back: which \
-                 gaps stand cannot be known then; use `.keep_forever()`, or join the optional inputs one after another",
+                 gaps stand cannot be known then; say what expiry does with `.on_expiry(Unmatch)` or \
+                 `.on_expiry(Retract)`, or use `.keep_forever()`",
+                node.name
+            ),
+        )
+    })
+}
+
+fn expires(node: &Node) -> bool {
+    node.state.iter().any(|spec| spec.keeps != Keeps::Ttl(Ttl::Forever))
+}
+
+// With conditions, rows of one key have different partners: which of them expired in silence is known a row at two inputs.
+fn silent_conditions(node: &Node) -> Option<PlanError> {
+    let Op::MultiJoin { kinds, conditions, emit, on_expiry, .. } = &node.op else { return None };
+    let gaps = kinds.iter().any(|&kind| kind != Kind::Required);
+    let waits = emit.iter().any(|&emit| emit != Emit::Eager);
+    let silent = *on_expiry == OnExpiry::Silent && expires(node);
+    let unsure = kinds.len() > 2 && gaps && conditions.contains(&true) && (silent || waits);
+    unsure.then(|| {
+        let remedy = match waits {
+            true => "join two inputs at a time, or let gaps be told at once",
+            false => {
+                "say what expiry does with `.on_expiry(Unmatch)` or `.on_expiry(Retract)`, or use `.keep_forever()`"
+            }
+        };
+        error(
+            node,
+            format!(
+                "join `{}` has conditions, optional inputs and rows that leave in silence or gaps that wait: which gaps \
+                 stand cannot be known then; {remedy}",
+                node.name
+            ),
+        )
+    })
+}
+
+fn waiting_gaps(nodes: &[Node], node: &Node) -> Option<PlanError> {
+    let Op::MultiJoin { emit, on_expiry, .. } = &node.op else { return None };
+    let waits = emit.iter().any(|&emit| emit != Emit::Eager);
+    let changes = |edge: &Edge| nodes[edge.from.0].ports[edge.port.0].mode == ChangeMode::Changelog;
+    let retracts = *on_expiry != OnExpiry::Silent || node.inputs.iter().any(changes);
+    (waits && retracts).then(|| {
+        error(
+            node,
+            format!(
+                "join `{}` tells a gap after a delay or at the end, but its rows are also taken back (an input is a \
+                 changelog, or expiry retracts): leave out `.emit(..)`, or make all its inputs facts",
+                node.name
+            ),
+        )
+    })
+}
+
+fn tests_among_many(node: &Node) -> Option<PlanError> {
+    let Op::MultiJoin { kinds, .. } = &node.op else { return None };
+    (kinds.len() > 2 && kinds.iter().any(|kind| !kind.shows())).then(|| {
+        error(
+            node,
+            format!(
+                "join `{}` joins the result of `where_exists` or `where_not_exists` at once: end that with \
+                 `.into_rows()`, key it and join then",
                 node.name
             ),
         )

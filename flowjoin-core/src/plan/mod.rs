@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use crate::error::PlanError;
 use crate::io::erased::{AnySink, AnySource};
+use crate::op::kernel::Kind;
 use crate::op::key_by::Batching;
+use crate::op::multi_join::{Emit, OnExpiry};
 use crate::op::{Operator, Port};
 use crate::state::StateSpec;
 use crate::time::Span;
@@ -64,8 +66,16 @@ pub enum Op {
     },
     /// A regular or N-way join.
     MultiJoin {
-        /// One flag an input.
-        optional: Vec<bool>,
+        /// What each input does to the result.
+        kinds: Vec<Kind>,
+        /// Whether there is a condition between an input and those before it.
+        conditions: Vec<bool>,
+        /// The unique key of the rows of an input, as far as it has a name, if they have one besides that of the join.
+        unique: Vec<Option<String>>,
+        /// When the gap of each input is told.
+        emit: Vec<Emit>,
+        /// What the expiry of a row does to what it gave.
+        on_expiry: OnExpiry,
     },
     /// An interval join.
     IntervalJoin {

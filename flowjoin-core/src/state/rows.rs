@@ -23,6 +23,7 @@ pub struct Lists<const N: usize> {
     present: u16,
     many: u16,
     hushed: u16,
+    touched: u16,
 }
 
 /// The lists of a shard that hold more than one row: up to four in a block, more in a queue of their own.
@@ -44,7 +45,7 @@ const QUEUE: u32 = 1 << 30;
 impl<const N: usize> Default for Lists<N> {
     fn default() -> Self {
         const { assert!(N <= 16, "a presence bit an input") };
-        Lists { first: [RowId::MISSING; N], present: 0, many: 0, hushed: 0 }
+        Lists { first: [RowId::MISSING; N], present: 0, many: 0, hushed: 0, touched: 0 }
     }
 }
 
@@ -70,6 +71,16 @@ impl<const N: usize> Lists<N> {
     /// Notes that the gap of an input was, or was not, announced.
     pub fn set_hushed(&mut self, input: usize, hushed: bool) {
         self.hushed = if hushed { self.hushed | 1 << input } else { self.hushed & !(1 << input) };
+    }
+
+    /// The number of the key among those that a batch touches, from 1; 0 if it does not.
+    pub fn touched(&self) -> u16 {
+        self.touched
+    }
+
+    /// Gives the key that number.
+    pub fn touch(&mut self, number: u16) {
+        self.touched = number;
     }
 
     /// The only row of each input, where no input has more than one.

@@ -181,6 +181,14 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         &entry.expect("a place is that of an entry").value
     }
 
+    /// The entry at a place and the spill of its shard, to look at.
+    #[inline]
+    pub fn view(&self, place: Place) -> (&E, &S) {
+        let shard = &self.shards[place.shard as usize];
+        let entry = shard.entries[place.entry as usize].as_ref().expect("a place is that of an entry");
+        (&entry.value, &shard.spill)
+    }
+
     /// The places of all entries, by shard and, within one, by number.
     pub fn places(&self) -> Vec<Place> {
         let of = |(shard, entries): (usize, &Shard<K, E, S>)| {

@@ -2,6 +2,7 @@
 
 use super::{Step, StepInput, StepOutput, StepState, strategy};
 use crate::op::Port;
+use crate::op::kernel::Kind;
 use crate::plan::{Build, Node, NodeId, Op, Plan};
 use crate::state::{Keeps, StateShape, Ttl};
 
@@ -40,7 +41,9 @@ fn kind(node: &Node) -> String {
         Op::Union => "union".to_string(),
         Op::KeyBy { .. } => "key by".to_string(),
         Op::Table { .. } => "table".to_string(),
-        Op::MultiJoin { optional } if optional.len() == 2 => "join".to_string(),
+        Op::MultiJoin { kinds, .. } if kinds[1] == Kind::Exists => "where exists".to_string(),
+        Op::MultiJoin { kinds, .. } if kinds[1] == Kind::NotExists => "where not exists".to_string(),
+        Op::MultiJoin { kinds, .. } if kinds.len() == 2 => "join".to_string(),
         Op::MultiJoin { .. } => "multi join".to_string(),
         Op::IntervalJoin { .. } => "interval join".to_string(),
         Op::Sink => "sink".to_string(),
@@ -111,7 +114,7 @@ fn step_input(plan: &Plan, node: &Node, input: usize) -> StepInput {
     let from = plan.node(edge.from);
     let exchanged = matches!(from.op, Op::KeyBy { .. });
     let optional = match &node.op {
-        Op::MultiJoin { optional } => optional[input],
+        Op::MultiJoin { kinds, .. } => kinds[input] == Kind::Optional,
         Op::IntervalJoin { optional, .. } => optional[input],
         _ => false,
     };

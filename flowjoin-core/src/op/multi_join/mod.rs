@@ -1,13 +1,21 @@
-//! Regular and N-way joins: rows by key in N lists, and the product kernel over them.
+//! Regular and N-way joins: rows by key in N lists, and a kernel over them.
 //!
 //! A row is taken in once, looked up once and never copied; the combinations it completes are collected as ids, and
-//! the user's `select` runs over them once a batch. There is no place for intermediate results. With a TTL, rows leave
-//! by the clock and in silence: what was said stands, and what stands is remembered so that nothing is retracted that
-//! does not ([`Hushed`]).
+//! the user's `select` runs over them once a batch. There is no place for intermediate results. Facts change the result
+//! as they come (here); where rows update and go, or partners only have to exist, or there are conditions, the changes
+//! of a batch are folded by key first (`fold`). With a TTL, rows leave by the clock (`leave`): what was said stands, and
+//! what stands is remembered so that nothing is retracted that does not (`said`).
+
+mod emit;
+mod fold;
+mod leave;
+mod said;
+mod spec;
 
 use std::collections::BTreeMap;
 
-use super::joined::{Arrival, Arrivals, Combo, JoinRows, unmatched_port};
+use super::conditional::Steps;
+use super::joined::{Arrival, Arrivals, Combo, JoinRows, Lateness};
 use super::product::{self, Shape, Step};
 use super::{Cx, InputId, Operator, Outbox};
 use crate::account::{Account, OpFigures, Reason};
@@ -15,20 +23,29 @@ use crate::batch::AnyBatch;
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::state::{Bits, Clock, Due, Expiry, Hushed, KeyedRows, Lists, Met, Place, RowId, Ttl};
+use crate::state::{Bits, Clock, Due, Expiry, KeyedRows, Lists, Met, Place, RowId};
 use crate::time::{EventTime, ProcTime, Span, Watermark};
+use fold::Folding;
+use said::{Gaps, Said};
+pub use spec::{Emit, OnExpiry, Spec};
 
 /// A join of N inputs on one key.
 pub struct MultiJoin<K: Key, const N: usize> {
+    spec: Spec<N>,
     shape: Shape,
+    // The other kernel, where there are conditions.
+    steps: Option<Steps<N>>,
+    // Inputs whose rows change the result one by one, as they come.
+    at_once: [bool; N],
     rows: Box<dyn JoinRows<K, N>>,
     table: KeyedRows<K, N>,
     met: Met<N>,
     accounts: [Account; N],
     leaving: [Option<Leaving>; N],
-    // Only where optional inputs can expire: a gap may then be one that was never announced.
-    hushed: Option<Hushed<K, N>>,
+    said: Said<K, N>,
+    gaps: Option<Gaps<N>>,
     arrivals: Arrivals<K>,
+    folding: Folding,
     combos: Vec<Combo<N>>,
     // Rows that are dropped once the combinations that name them have been selected.
     passing: Vec<(usize, RowId)>,
@@ -48,27 +65,35 @@ struct Leaving {
 }
 
 impl<K: Key, const N: usize> MultiJoin<K, N> {
-    /// A join with one optional flag and one TTL an input.
-    pub fn new(optional: [bool; N], ttls: [Ttl; N], rows: Box<dyn JoinRows<K, N>>) -> Self {
-        let leaving = ttls.map(|ttl| {
+    /// A join that does what the spec says, over these rows.
+    pub fn new(spec: Spec<N>, rows: Box<dyn JoinRows<K, N>>) -> Self {
+        let leaving = spec.ttls.map(|ttl| {
             let (ttl, clock) = ttl.span()?;
             Some(Leaving { ttl, clock, expiry: Expiry::new(ttl.as_millis()), renewed: BTreeMap::new() })
         });
-        let may_hush = (0..N).any(|input| optional[input] && leaving[input].is_some());
+        let plain = spec.conditions == 0 && spec.kinds.iter().all(|kind| kind.shows()) && !spec.waits();
+        let said = Said::of(&spec);
+        // A row that stands alone is noted as it is told, which is done where changes are folded.
+        let noted = matches!(said, Said::Alone(_));
         MultiJoin {
-            shape: Shape::new(&optional),
+            shape: Shape::of(&spec.kinds),
+            steps: spec.steps(),
+            at_once: spec.changes.map(|changes| plain && !noted && !changes),
             rows,
             table: KeyedRows::default(),
             met: std::array::from_fn(|_| Bits::default()),
             accounts: [Account::default(); N],
             leaving,
-            hushed: may_hush.then(Hushed::default),
+            said,
+            gaps: Gaps::of(&spec),
             arrivals: Arrivals::default(),
+            folding: Folding::default(),
             combos: Vec::new(),
             passing: Vec::new(),
             frontier: EventTime::MIN,
             left: [0; N],
             ended: false,
+            spec,
         }
     }
 
@@ -94,10 +119,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             index += 1;
             if key.is_null() {
                 self.on_null(input, id, time, kind, cx.out);
-            } else if kind.adds() {
-                self.on_insert(input, hash, key, id, time, cx.now);
             } else {
-                self.on_retract(input, hash, &key, id, time, kind);
+                self.on_insert(input, hash, key, (id, time), cx.now);
             }
             if self.combos.len() >= COMBOS_MAX {
                 self.select(cx.out);
@@ -106,8 +129,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.select(cx.out);
     }
 
+    // Notes that a row has come.
     #[inline]
-    fn on_insert(&mut self, input: usize, hash: u64, key: K, id: RowId, time: EventTime, now: ProcTime) {
+    fn enter(&mut self, input: usize, (hash, id, time): (u64, RowId, EventTime), now: ProcTime) {
         self.accounts[input].open += 1;
         if let Some(leaving) = &mut self.leaving[input] {
             let written = match leaving.clock {
@@ -116,9 +140,15 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             };
             leaving.expiry.push(Due { at: written.saturating_add(leaving.ttl.as_millis()), id, hash });
         }
-        if let Some(hushed) = &mut self.hushed {
-            hushed.on_arrival(input, id);
+        self.said.on_arrival(input, id);
+        if let Some(gaps) = &mut self.gaps {
+            gaps.on_arrival(input, id, hash, now);
         }
+    }
+
+    #[inline]
+    fn on_insert(&mut self, input: usize, hash: u64, key: K, (id, time): (RowId, EventTime), now: ProcTime) {
+        self.enter(input, (hash, id, time), now);
         let place = self.table.upsert(hash, key);
         if self.leaving[input].is_some() {
             self.renew_equals(place, input, id, now);
@@ -158,7 +188,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let (front, back) = lists.list(input, spill);
         let time = self.rows.time(input, id);
         for &other in front.iter().chain(back).rev().take(COPIES_MAX) {
-            if self.rows.time(input, other) == time && self.rows.equal(input, id, other) {
+            if self.rows.time(input, other) == time && self.rows.same(input, id, other) {
                 leaving.renewed.insert(other, due);
             }
         }
@@ -169,7 +199,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let (lists, _) = self.table.at(place);
         if lists.hushed() >> input & 1 == 1 {
             lists.set_hushed(input, false);
-            if let Some(hushed) = &mut self.hushed {
+            if let Said::Numbered(hushed) = &mut self.said {
                 hushed.on_announced(self.table.key_at(place), input);
             }
         }
@@ -183,30 +213,23 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
 
     fn stands(&mut self, place: Place, ids: &[RowId; N]) -> bool {
         let (lists, _) = self.table.at(place);
-        match &self.hushed {
-            Some(hushed) if lists.hushed() != 0 => hushed.stands(self.table.key_at(place), ids),
+        match &self.said {
+            Said::Numbered(hushed) if lists.hushed() != 0 => hushed.stands(self.table.key_at(place), ids),
             _ => true,
         }
     }
 
     fn emit_product(&mut self, place: Place, step: Step, time: EventTime) {
-        let silent = self.hushed.is_some() && self.table.at(place).0.hushed() != 0;
-        let hushed = self.hushed.as_ref().filter(|_| silent).map(|hushed| (hushed, self.table.key_at(place).clone()));
-        let (lists, spill) = self.table.at(place);
+        let (lists, spill) = self.table.view(place);
         let runs = std::array::from_fn(|input| lists.list(input, spill));
+        let hushed = match &self.said {
+            Said::Numbered(hushed) if lists.hushed() != 0 => Some((hushed, self.table.key_at(place))),
+            _ => None,
+        };
         let combos = &mut self.combos;
         product::delta(&self.shape, &runs, step, &mut |adds, ids| {
-            // What was never said is not taken back; and when a row leaves, what stood with it in silence stays silent.
-            let said = match &hushed {
-                Some((hushed, key)) if adds == step.enters => step.enters || hushed.stands(key, ids),
-                Some((hushed, key)) => {
-                    let mut with = *ids;
-                    with[step.input] = if step.enters { RowId::MISSING } else { step.row };
-                    hushed.stands(key, &with)
-                }
-                None => true,
-            };
-            if said {
+            // What was never said is not taken back.
+            if adds || hushed.is_none_or(|(hushed, key)| hushed.stands(key, ids)) {
                 let kind = if adds { RowKind::Insert } else { RowKind::Delete };
                 combos.push(Combo { ids: *ids, kind, cause: time });
             }
@@ -215,7 +238,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
 
     fn on_null(&mut self, input: usize, id: RowId, time: EventTime, kind: RowKind, out: &mut Outbox) {
         self.accounts[input].null_key += 1;
-        if self.shape.stands_alone(input) {
+        if self.spec.stands_alone(input) {
             let mut ids = [RowId::MISSING; N];
             ids[input] = id;
             self.combos.push(Combo { ids, kind, cause: time });
@@ -227,150 +250,28 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         }
     }
 
-    fn on_retract(&mut self, input: usize, hash: u64, key: &K, id: RowId, time: EventTime, kind: RowKind) {
-        debug_assert!(!kind.adds(), "an insert is not a retraction");
-        self.passing.push((input, id));
-        let held = self.table.find(hash, key).and_then(|place| {
-            let (lists, spill) = self.table.at(place);
-            let (front, back) = lists.list(input, spill);
-            let rows = &self.rows;
-            let held = front.iter().chain(back).copied().find(|&other| rows.equal(input, id, other))?;
-            lists.remove(input, held, spill);
-            Some((place, held))
-        });
-        let Some((place, held)) = held else {
-            self.accounts[input].orphan += 1;
-            return;
-        };
-        if self.met[input].remove(held) {
-            self.accounts[input].matched += 1;
-        } else {
-            self.accounts[input].open -= 1;
-            self.accounts[input].retracted += 2;
-        }
-        let alone = self.table.at(place).0.present() >> input & 1 == 0;
-        self.emit_product(place, Step { input, row: held, enters: false, alone }, time);
-        self.announced(place, input);
-        if self.table.at(place).0.present() == 0 {
-            self.forget(place);
-        }
-        match self.leaving[input] {
-            // Its id must not name another row while the calendar still has it.
-            Some(_) => self.passing.push((input + N, held)),
-            None => self.passing.push((input, held)),
-        }
-    }
-
     fn forget(&mut self, place: Place) {
         let (key, _) = self.table.remove(place);
-        if let Some(hushed) = &mut self.hushed {
+        if let Said::Numbered(hushed) = &mut self.said {
             hushed.on_gone(&key);
-        }
-    }
-
-    fn select(&mut self, out: &mut Outbox) {
-        // Combinations of one step share most of their rows, which need to be marked once.
-        let mut marked = [RowId::MISSING; N];
-        for combo in self.combos.iter().filter(|combo| combo.kind.adds()) {
-            let present = combo.ids.iter().filter(|id| !id.is_missing()).count();
-            if present < 2 {
-                continue;
-            }
-            for (input, &id) in combo.ids.iter().enumerate() {
-                let again = std::mem::replace(&mut marked[input], id) == id;
-                if !again && !id.is_missing() && self.met[input].insert(id) {
-                    self.accounts[input].matched += 1;
-                    self.accounts[input].open -= 1;
-                }
-            }
-        }
-        if !self.combos.is_empty() {
-            self.rows.select(&self.combos, out);
-            self.combos.clear();
-        }
-        for (input, id) in self.passing.drain(..) {
-            if input < N {
-                self.rows.discard(input, &[id]);
-            } else {
-                self.rows.vacate(input - N, id);
-            }
-        }
-    }
-
-    fn expire(&mut self, clock: Clock, now: i64, out: &mut Outbox) {
-        let mut due = Vec::new();
-        for input in 0..N {
-            match &mut self.leaving[input] {
-                Some(leaving) if leaving.clock == clock => leaving.expiry.take_due(now, &mut due),
-                _ => continue,
-            }
-            let mut unmet = Vec::new();
-            for (index, &Due { hash, id, .. }) in due.iter().enumerate() {
-                if let Some(next) = due.get(index + AHEAD) {
-                    self.table.prefetch(next.hash);
-                }
-                if !self.is_renewed(input, hash, id, now) && self.leave(input, hash, id) {
-                    unmet.push(id);
-                }
-            }
-            due.clear();
-            self.accounts[input].open -= unmet.len() as u64;
-            self.accounts[input].expired += unmet.len() as u64;
-            self.let_go(input, &unmet, Reason::Expired, out);
-        }
-    }
-
-    // Whether the row was written again and is not due yet; it is then noted for its new time.
-    fn is_renewed(&mut self, input: usize, hash: u64, id: RowId, now: i64) -> bool {
-        let Some(leaving) = &mut self.leaving[input] else { return false };
-        let at = leaving.renewed.remove(&id).filter(|&at| at > now);
-        if let Some(at) = at {
-            leaving.expiry.push(Due { at, id, hash });
-        }
-        at.is_some()
-    }
-
-    // Returns whether the row leaves without having met a partner; else it is dropped here.
-    fn leave(&mut self, input: usize, hash: u64, id: RowId) -> bool {
-        let Some(place) = self.table.find_by(hash, |lists, spill| lists.contains(input, id, spill)) else {
-            // It was retracted before its time.
-            self.rows.release(input, id);
-            return false;
-        };
-        let (lists, spill) = self.table.at(place);
-        lists.remove(input, id, spill);
-        let present = lists.present();
-        if present == 0 {
-            self.forget(place);
-        } else if present >> input & 1 == 0 && self.shape.is_optional(input) {
-            lists.set_hushed(input, true);
-            if let Some(hushed) = &mut self.hushed {
-                hushed.on_emptied(self.table.key_at(place), input);
-            }
-        }
-        if self.met[input].remove(id) {
-            self.rows.discard(input, &[id]);
-            return false;
-        }
-        true
-    }
-
-    // A row that stood in the result with gaps has come out already.
-    fn let_go(&mut self, input: usize, ids: &[RowId], reason: Reason, out: &mut Outbox) {
-        if self.shape.stands_alone(input) {
-            self.rows.discard(input, ids);
-        } else {
-            self.rows.unmatched(input, ids, reason, self.frontier, out);
         }
     }
 }
 
 impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
     fn on_batch(&mut self, input: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
-        self.expire(Clock::Processing, cx.now.as_millis(), cx.out);
+        self.on_clock(cx)?;
+        let input = input.0;
         let mut arrivals = std::mem::take(&mut self.arrivals);
-        let taken = self.rows.arrive(input.0, batch, cx.watermark, &mut arrivals, cx.out);
-        self.take_in(input.0, &mut arrivals, cx);
+        let lateness = match self.spec.changes[input] {
+            true => Lateness::changes(cx.watermark),
+            false => Lateness::facts(cx.watermark),
+        };
+        let taken = self.rows.arrive(input, batch, lateness, &mut arrivals, cx.out);
+        match self.at_once[input] {
+            true => self.take_in(input, &mut arrivals, cx),
+            false => self.fold_in(input, &mut arrivals, cx),
+        }
         self.arrivals = arrivals;
         taken
     }
@@ -384,24 +285,14 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
     }
 
     fn on_clock(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        self.tell_delayed(cx);
         self.expire(Clock::Processing, cx.now.as_millis(), cx.out);
         Ok(())
     }
 
     fn on_end(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
         self.ended = true;
-        for input in 0..N {
-            let unmet = std::mem::take(&mut self.accounts[input].open);
-            self.accounts[input].unmatched += unmet;
-            // Rows that nobody asks for need not be looked for.
-            if unmet > 0 && cx.out.wants(unmatched_port(input)) {
-                let mut rows = self.rows.held(input);
-                rows.retain(|&id| !self.met[input].contains(id));
-                self.let_go(input, &rows, Reason::EndOfInput, cx.out);
-            } else {
-                self.left[input] = unmet;
-            }
-        }
+        self.end(cx.out);
         Ok(())
     }
 
@@ -410,18 +301,19 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
             return None;
         }
         let timed = self.leaving.iter_mut().flatten().filter(|leaving| leaving.clock == Clock::Processing);
-        timed.filter_map(|leaving| leaving.expiry.earliest()).min().map(ProcTime::from_millis)
+        let delayed = self.gaps.as_mut().and_then(Gaps::earliest);
+        timed.filter_map(|leaving| leaving.expiry.earliest()).chain(delayed).min().map(ProcTime::from_millis)
     }
 
     fn figures(&self) -> OpFigures {
         let renewed = |leaving: &Leaving| (leaving.renewed.len() * size_of::<(RowId, i64)>()) as u64;
         let calendars: u64 = self.leaving.iter().flatten().map(|it| it.expiry.bytes() + renewed(it)).sum();
         let met: u64 = self.met.iter().map(Bits::bytes).sum();
-        let hushed = self.hushed.as_ref().map_or(0, Hushed::bytes);
+        let said = self.said.bytes() + self.gaps.as_ref().map_or(0, Gaps::bytes);
         OpFigures {
             accounts: self.accounts.to_vec(),
             state_rows: (0..N).map(|input| self.rows.len(input) as u64 - self.left[input]).collect(),
-            state_bytes: self.rows.bytes() + self.table.total_bytes() + calendars + met + hushed,
+            state_bytes: self.rows.bytes() + self.table.total_bytes() + calendars + met + said,
             emitted: self.rows.emitted(),
         }
     }

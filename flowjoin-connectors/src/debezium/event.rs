@@ -1,0 +1,194 @@
+//! From an event to changes of the table.
+
+use std::marker::PhantomData;
+
+use flowjoin_core::io::TableChange;
+use flowjoin_core::{EventTime, Key, Keyed};
+use serde::de::DeserializeOwned;
+
+use super::columns::{Image, Settings};
+use super::envelope::{Event, Message, Op, Part};
+use super::schema::Schemas;
+use super::toast::Partial;
+use crate::file::{Changes, ReadChange, json_place};
+use crate::json::{KeyFields, RowFields, given};
+
+/// Reads lines of events about rows `T`.
+pub(super) struct EventChange<T> {
+    /// Whose events count; without it, all.
+    table: Option<String>,
+    settings: Settings,
+    key: KeyFields,
+    fields: RowFields,
+    of_values: Schemas,
+    of_keys: Schemas,
+    row: PhantomData<fn() -> T>,
+}
+
+impl<T: Keyed> ReadChange<T> for EventChange<T>
+where
+    T::Key: DeserializeOwned,
+{
+    fn read(&mut self, line: &str) -> Result<Changes<T>, String> {
+        let Message { key, value } = Message::of(line)?;
+        let Some(value) = value else { return self.tombstone(key) };
+        let Some(event) = Event::of(value.payload)? else { return Ok(Changes::None) };
+        let table = event.source.full_name();
+        if !self.counts(table.as_deref())? {
+            return Ok(Changes::None);
+        }
+        let prefix = table.map_or(String::new(), |table| format!("`{table}`: "));
+        self.changes(&event, key, value.schema, &prefix).map_err(|reason| format!("{prefix}{reason}"))
+    }
+}
+
+impl<T: Keyed> EventChange<T>
+where
+    T::Key: DeserializeOwned,
+{
+    pub(super) fn new(table: Option<String>, settings: Settings, key: KeyFields) -> EventChange<T> {
+        let fields = RowFields::of::<T>();
+        EventChange {
+            table,
+            settings,
+            key,
+            fields,
+            of_values: Schemas::default(),
+            of_keys: Schemas::default(),
+            row: PhantomData,
+        }
+    }
+
+    fn counts(&self, found: Option<&str>) -> Result<bool, String> {
+        match (&self.table, found) {
+            (None, _) => Ok(true),
+            (Some(wanted), Some(found)) => {
+                Ok(found.strip_suffix(wanted.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+            }
+            (Some(_), None) => Err("`source` does not say the table, which `.table` asks for".to_string()),
+        }
+    }
+
+    /// A tombstone follows the event of the delete, to let the topic forget the key. Without a key it says nothing,
+    /// and in a file of several tables not whose key it is.
+    fn tombstone(&mut self, key: Option<Part<'_>>) -> Result<Changes<T>, String> {
+        match key {
+            Some(key) if self.table.is_none() => {
+                let key = self.message_key(key)?;
+                Ok(Changes::One(TableChange::Delete { key, time: None }))
+            }
+            Some(_) | None => Ok(Changes::None),
+        }
+    }
+
+    fn changes(
+        &mut self,
+        event: &Event<'_>,
+        key: Option<Part<'_>>,
+        schema: Option<&str>,
+        table: &str,
+    ) -> Result<Changes<T>, String> {
+        let time = event.source.time();
+        if event.op == Op::Truncate {
+            return Ok(Changes::One(TableChange::Truncate { time }));
+        }
+        let message_key = key.map(|key| self.message_key(key));
+        let schema = schema.map(|schema| self.of_values.of_value(schema)).transpose()?;
+        let image = |name, text: Option<_>| {
+            let image = text.map(|text| Image::of(text, schema.clone(), &self.settings)).transpose();
+            image.map_err(|reason| format!("in `{name}`: {reason}"))
+        };
+        let (before, after) = (image("before", event.before)?, image("after", event.after)?);
+        if event.op == Op::Delete {
+            let key = self.key_of(before.as_ref(), message_key)?;
+            return Ok(Changes::One(TableChange::Delete { key, time }));
+        }
+        let after = after.ok_or_else(|| no_after(event))?;
+        // A snapshot and an insert have no row before.
+        let before = before.filter(|_| event.op == Op::Update);
+        let put = self.put(&after, before.as_ref(), message_key, time, table)?;
+        let new = match &put {
+            TableChange::Put(row) => row.key(),
+            TableChange::Patch { key, .. } | TableChange::Delete { key, .. } => key.clone(),
+            TableChange::Truncate { .. } => return Ok(Changes::One(put)),
+        };
+        // Without REPLICA IDENTITY FULL the image before has only the columns of the key, or is not there.
+        let old = before.and_then(|before| self.key.pick::<T::Key>(|name| before.column(name)).ok());
+        Ok(match old {
+            Some(key) if key != new && !key.is_null() => Changes::Two(TableChange::Delete { key, time }, put),
+            Some(_) | None => Changes::One(put),
+        })
+    }
+
+    /// The row of now, or what is known of it.
+    fn put(
+        &self,
+        after: &Image<'_>,
+        before: Option<&Image<'_>>,
+        message_key: Option<Result<T::Key, String>>,
+        time: Option<EventTime>,
+        table: &str,
+    ) -> Result<TableChange<T>, String> {
+        let mut row = after.row()?;
+        let mut missing = Vec::new();
+        for name in std::mem::take(&mut row.unavailable) {
+            if self.fields.lacks(name) {
+                continue;
+            }
+            // A value that is not told is never null.
+            match before.map(|before| before.column(name)).transpose()?.flatten() {
+                Some(text) if given(&text).is_some() => row.columns.push((name, text)),
+                Some(_) | None => missing.push(name.to_string()),
+            }
+        }
+        if missing.is_empty() {
+            let read = json_place::read(&after.write(&row));
+            return read.map(TableChange::Put).map_err(|reason| with_hint(reason, after));
+        }
+        let key = self.key_of(Some(after), message_key)?;
+        let known = row.columns.into_iter().map(|(name, text)| (name.to_string(), text.into_owned())).collect();
+        let partial = Partial { table: table.to_string(), known, missing };
+        Ok(TableChange::Patch { key, time, patch: partial.patch() })
+    }
+
+    /// The key as the row has it, or else as the message has it.
+    fn key_of(&self, image: Option<&Image<'_>>, message_key: Option<Result<T::Key, String>>) -> Result<T::Key, String> {
+        let of_row = image.map(|image| self.key.pick(|name| image.column(name)));
+        match (of_row, message_key) {
+            (Some(Ok(key)), _) | (_, Some(Ok(key))) => Ok(key),
+            (Some(Err(reason)), _) => Err(format!("{reason}; the key has to be within the table's REPLICA IDENTITY")),
+            (None, Some(Err(reason))) => Err(reason),
+            (None, None) => Err(NO_KEY.to_string()),
+        }
+    }
+
+    fn message_key(&mut self, key: Part<'_>) -> Result<T::Key, String> {
+        let schema = key.schema.map(|schema| self.of_keys.of_key(schema)).transpose()?;
+        let read = match key.payload.starts_with('{') {
+            true => {
+                let image = Image::of(key.payload, schema, &self.settings)?;
+                self.key.pick(|name| image.column(name))
+            }
+            false => self.key.read(key.payload),
+        };
+        read.map_err(|reason| format!("in the key of the message: {reason}"))
+    }
+}
+
+fn no_after(event: &Event<'_>) -> String {
+    match event.before {
+        Some(_) => "the event has no `after`, and only a delete goes without".to_string(),
+        None => "the event has neither `before` nor `after`".to_string(),
+    }
+}
+
+/// Adds what may be amiss with the column that a reason begins with.
+fn with_hint(reason: String, image: &Image<'_>) -> String {
+    let column = reason.strip_prefix('`').and_then(|rest| rest.split(['`', '.', '[']).next());
+    let column = column.filter(|_| reason.contains("invalid type"));
+    let hint = column.map_or("", |column| image.hint(column));
+    reason + hint
+}
+
+const NO_KEY: &str = "the event says neither a row `before` nor a key, so it is not known whose row is gone; set the \
+                      table's REPLICA IDENTITY, or write the lines with the keys of the messages";

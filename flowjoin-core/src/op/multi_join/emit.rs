@@ -1,0 +1,194 @@
+//! What comes out: combinations out of the kernel, as far as they were not said before, and the rows made of them.
+
+use super::super::conditional;
+use super::super::joined::Combo;
+use super::super::kernel::{Out, Pair};
+use super::super::product;
+use super::super::{Cx, Outbox};
+use super::said::{Said, Told};
+use super::{COMBOS_MAX, MultiJoin};
+use crate::change::RowKind;
+use crate::key::Key;
+use crate::state::{Place, RowId, Runs};
+use crate::time::EventTime;
+
+impl<K: Key, const N: usize> MultiJoin<K, N> {
+    /// Collects what a change of one input does under a key. The list of that input holds the rows that stay.
+    pub(super) fn emit_change(&mut self, place: Place, input: usize, pairs: &[Pair], cause: EventTime) {
+        let (lists, spill) = self.table.view(place);
+        let runs: [Runs<'_>; N] = std::array::from_fn(|input| lists.list(input, spill));
+        let key = self.table.key_at(place);
+        let (said, gaps, combos, rows) = (&mut self.said, self.gaps.as_ref(), &mut self.combos, &self.rows);
+        let mut say = |out: Out<N>| {
+            if let Some(out) = said.filter(key, gaps, out) {
+                collect(combos, out, cause);
+            }
+        };
+        match &self.steps {
+            Some(steps) => {
+                conditional::change(steps, &runs, input, pairs, &mut |step, ids| rows.holds(step, ids), &mut say);
+            }
+            None => product::change(&self.shape, &runs, input, pairs, &mut say),
+        }
+        // A row that stood because a partner existed, which has expired in silence since.
+        for pair in pairs.iter().filter(|pair| !pair.old.is_missing()) {
+            if self.said.on_gone(input, pair.old) {
+                let mut ids = [RowId::MISSING; N];
+                ids[input] = pair.old;
+                self.combos.push(Combo { ids, kind: RowKind::Delete, cause });
+            }
+        }
+    }
+
+    // Partners that are not in any combination, since they only have to exist or not, have met all the same.
+    pub(super) fn mark_partners(&mut self, place: Place, input: usize, pairs: &[Pair]) {
+        if N != 2 || self.spec.kinds[1].shows() {
+            return;
+        }
+        let (lists, spill) = self.table.view(place);
+        let (front, back) = lists.list(1 - input, spill);
+        let others = || front.iter().chain(back).copied();
+        let news = || pairs.iter().map(|pair| pair.new).filter(|new| !new.is_missing());
+        let (own_front, own_back) = lists.list(input, spill);
+        let was_empty = own_front.len() + own_back.len() == news().count();
+        let mut meet = |side: usize, id: RowId| {
+            if self.met[side].insert(id) {
+                self.accounts[side].matched += 1;
+                self.accounts[side].open -= 1;
+            }
+        };
+        if self.steps.is_none() {
+            if others().next().is_some() {
+                news().for_each(|new| meet(input, new));
+            }
+            // Those that were there before have met the first row of the other side.
+            if was_empty && news().next().is_some() {
+                others().for_each(|other| meet(1 - input, other));
+            }
+            return;
+        }
+        for new in news() {
+            for other in others() {
+                let mut ids = [RowId::MISSING; N];
+                (ids[input], ids[1 - input]) = (new, other);
+                if self.rows.holds(1, &ids) {
+                    meet(input, new);
+                    meet(1 - input, other);
+                }
+            }
+        }
+    }
+
+    /// Tells the gaps beside a row that have waited until now: for its delay, or until it leaves.
+    pub(super) fn tell_waiting(&mut self, place: Place, input: usize, id: RowId, cause: EventTime, leaves: bool) {
+        let Some(gaps) = &self.gaps else { return };
+        let (lists, spill) = self.table.view(place);
+        let mut runs: [Runs<'_>; N] = std::array::from_fn(|input| lists.list(input, spill));
+        runs[input] = (&[], &[]);
+        let key = self.table.key_at(place);
+        let (said, met, combos) = (&mut self.said, &self.met, &mut self.combos);
+        let mut say = |out: Out<N>| {
+            let Out::Insert(ids) = out else { return };
+            let now = match gaps.told(&ids) {
+                Told::Now => !leaves && ids.iter().any(|id| id.is_missing()),
+                Told::AfterDelay | Told::AtTheEnd => leaves,
+            };
+            if now && said.waits(key, &ids, met) {
+                said.tell(&ids);
+                combos.push(Combo { ids, kind: RowKind::Insert, cause });
+            }
+        };
+        match &self.steps {
+            Some(steps) => {
+                let holds = &mut |step: usize, ids: &[RowId; N]| self.rows.holds(step, ids);
+                conditional::change(steps, &runs, input, &[Pair::added(id)], holds, &mut say);
+            }
+            None => product::change(&self.shape, &runs, input, &[Pair::added(id)], &mut say),
+        }
+    }
+
+    /// Tells the gaps whose delay is over.
+    pub(super) fn tell_delayed(&mut self, cx: &mut Cx<'_>) {
+        for input in 0..N {
+            let Some(gaps) = &mut self.gaps else { return };
+            for due in gaps.take_due(input, cx.now) {
+                let place = self.table.find_by(due.hash, |lists, spill| lists.contains(input, due.id, spill));
+                let Some(place) = place else { continue };
+                if self.gaps.as_mut().is_some_and(|gaps| gaps.fire(input, due.id)) {
+                    self.tell_waiting(place, input, due.id, self.frontier, false);
+                }
+                if self.combos.len() >= COMBOS_MAX {
+                    self.select(cx.out);
+                }
+            }
+        }
+        self.select(cx.out);
+    }
+
+    /// Tells all gaps that still wait, as nothing can fill them any more.
+    pub(super) fn tell_all(&mut self, out: &mut Outbox) {
+        if self.gaps.is_none() {
+            return;
+        }
+        for place in self.table.places() {
+            // All that stands under a key is beside some row of any list that is not empty.
+            let lists = self.table.view(place).0;
+            let input = lists.present().trailing_zeros() as usize;
+            let (front, back) = self.table.view(place).0.list(input, self.table.view(place).1);
+            let mut rows: Vec<(usize, RowId)> = front.iter().chain(back).map(|&id| (input, id)).collect();
+            if let (2, Said::Alone(_)) = (N, &self.said) {
+                let (lists, spill) = self.table.view(place);
+                let (front, back) = lists.list(1 - input, spill);
+                rows.extend(front.iter().chain(back).map(|&id| (1 - input, id)));
+            }
+            for (input, id) in rows {
+                self.tell_waiting(place, input, id, self.frontier, true);
+            }
+            if self.combos.len() >= COMBOS_MAX {
+                self.select(out);
+            }
+        }
+        self.select(out);
+    }
+
+    /// Makes rows of the combinations that were collected, and drops the rows that have left with them.
+    pub(super) fn select(&mut self, out: &mut Outbox) {
+        // Combinations of one step share most of their rows, which need to be marked once.
+        let mut marked = [RowId::MISSING; N];
+        for combo in self.combos.iter().filter(|combo| combo.kind.adds()) {
+            let present = combo.ids.iter().filter(|id| !id.is_missing()).count();
+            if present < 2 {
+                continue;
+            }
+            for (input, &id) in combo.ids.iter().enumerate() {
+                let again = std::mem::replace(&mut marked[input], id) == id;
+                if !again && !id.is_missing() && self.met[input].insert(id) {
+                    self.accounts[input].matched += 1;
+                    self.accounts[input].open -= 1;
+                }
+            }
+        }
+        if !self.combos.is_empty() {
+            self.rows.select(&self.combos, out);
+            self.combos.clear();
+        }
+        for (input, id) in self.passing.drain(..) {
+            if input < N {
+                self.rows.discard(input, &[id]);
+            } else {
+                self.rows.vacate(input - N, id);
+            }
+        }
+    }
+}
+
+fn collect<const N: usize>(combos: &mut Vec<Combo<N>>, out: Out<N>, cause: EventTime) {
+    match out {
+        Out::Delete(ids) => combos.push(Combo { ids, kind: RowKind::Delete, cause }),
+        Out::Insert(ids) => combos.push(Combo { ids, kind: RowKind::Insert, cause }),
+        Out::Update { old, new } => {
+            combos.push(Combo { ids: old, kind: RowKind::UpdateBefore, cause });
+            combos.push(Combo { ids: new, kind: RowKind::UpdateAfter, cause });
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The changes of a batch, folded: for each key, the rows that go and the rows that come.
+//!
+//! Nothing is told while a batch is taken in. Of a row that comes and goes within it, nothing is left; of a row that
+//! is replaced several times, the first that stood and the last that stands. Then each key that was touched changes
+//! once. So an update is one change, and no gap shows between its two halves.
+
+use super::super::joined::{Arrival, Arrivals};
+use super::super::kernel::Pair;
+use super::super::{Cx, Outbox};
+use super::{AHEAD, COMBOS_MAX, MultiJoin};
+use crate::change::RowKind;
+use crate::key::Key;
+use crate::state::{Lists, Place, RowId};
+use crate::time::EventTime;
+
+/// The keys that a batch has touched. The lists of a key hold the rows that stay; those that go and come are here.
+#[derive(Default)]
+pub struct Folding {
+    groups: Vec<Group>,
+    used: usize,
+}
+
+/// What happens under one key.
+#[derive(Default)]
+pub struct Group {
+    pub place: Option<Place>,
+    pub pairs: Vec<Pair>,
+    pub cause: Option<EventTime>,
+    // The row that the first half of an update took back, until its second half comes.
+    updating: bool,
+}
+
+impl Folding {
+    fn group(&mut self, place: Place) -> u16 {
+        if self.used == self.groups.len() {
+            self.groups.push(Group::default());
+        }
+        let group = &mut self.groups[self.used];
+        group.place = Some(place);
+        group.pairs.clear();
+        group.cause = None;
+        group.updating = false;
+        self.used += 1;
+        self.used as u16
+    }
+
+    fn is_full(&self) -> bool {
+        self.used == u16::MAX as usize
+    }
+}
+
+impl<K: Key, const N: usize> MultiJoin<K, N> {
+    /// Takes in the rows of an input that may update and take back, or whose partners need more than the product.
+    pub(super) fn fold_in(&mut self, input: usize, arrivals: &mut Arrivals<K>, cx: &mut Cx<'_>) {
+        self.accounts[input].rows += arrivals.rows.len() as u64 + arrivals.late;
+        self.accounts[input].late += arrivals.late;
+        let kinds = &arrivals.kinds;
+        let mut rows = arrivals.rows.drain(..);
+        let mut index = 0;
+        while let Some(Arrival { key, hash, time, id }) = rows.next() {
+            let coming = rows.as_slice();
+            if let Some(next) = coming.get(AHEAD) {
+                self.table.prefetch(next.hash);
+            }
+            if let Some(next) = coming.get(AHEAD * 2 / 3) {
+                self.table.prefetch_entry(next.hash);
+            }
+            if let Some(next) = coming.get(AHEAD / 3) {
+                self.table.peek(next.hash, Lists::prefetch);
+            }
+            let kind = kinds.at(index);
+            index += 1;
+            if key.is_null() {
+                self.on_null(input, id, time, kind, cx.out);
+                continue;
+            }
+            if kind.adds() {
+                self.enter(input, (hash, id, time), cx.now);
+                let place = self.table.upsert(hash, key);
+                if !self.spec.changes[input] {
+                    self.renew_equals(place, input, id, cx.now);
+                }
+                self.fold_add(input, place, (id, time), kind);
+            } else {
+                self.passing.push((input, id));
+                match self.table.find(hash, &key) {
+                    Some(place) => self.fold_retract(input, place, (id, time), kind),
+                    None => self.accounts[input].orphan += 1,
+                }
+            }
+            if self.folding.is_full() {
+                self.unfold(input, cx.out);
+            }
+        }
+        self.unfold(input, cx.out);
+    }
+
+    pub(super) fn touch(&mut self, place: Place, time: EventTime) -> usize {
+        let lists = self.table.at(place).0;
+        let mut number = lists.touched();
+        if number == 0 {
+            number = self.folding.group(place);
+            lists.touch(number);
+        }
+        let group = &mut self.folding.groups[number as usize - 1];
+        group.cause = Some(group.cause.map_or(time, |cause| cause.max(time)));
+        number as usize - 1
+    }
+
+    fn fold_add(&mut self, input: usize, place: Place, (id, time): (RowId, EventTime), kind: RowKind) {
+        let number = self.touch(place, time);
+        let updates = std::mem::take(&mut self.folding.groups[number].updating) && kind == RowKind::UpdateAfter;
+        if self.rows.has_identity(input) {
+            return self.fold_put(input, place, number, id);
+        }
+        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
+        // A row that was taken back in this batch and comes again as it was is an update of nothing.
+        let again = pairs.iter_mut().find(|pair| pair.new.is_missing() && rows.same(input, pair.old, id));
+        if let Some(pair) = again {
+            pair.new = id;
+            return;
+        }
+        match pairs.last_mut() {
+            Some(pair) if updates && pair.new.is_missing() => pair.new = id,
+            _ => pairs.push(Pair::added(id)),
+        }
+    }
+
+    // A row of an input with a unique key takes the place of the one with its unique key.
+    fn fold_put(&mut self, input: usize, place: Place, number: usize, id: RowId) {
+        let pairs = &mut self.folding.groups[number].pairs;
+        let rows = &mut self.rows;
+        let came = pairs.iter_mut().find(|pair| !pair.new.is_missing() && rows.same(input, pair.new, id));
+        if let Some(pair) = came {
+            let before = std::mem::replace(&mut pair.new, id);
+            return self.gone(input, before, false);
+        }
+        if let Some(old) = self.standing(input, place, id) {
+            let (lists, spill) = self.table.at(place);
+            lists.remove(input, old, spill);
+            self.folding.groups[number].pairs.push(Pair::updated(old, id));
+            return self.gone(input, old, false);
+        }
+        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
+        match pairs.iter_mut().find(|pair| pair.new.is_missing() && rows.same(input, pair.old, id)) {
+            Some(pair) => pair.new = id,
+            None => pairs.push(Pair::added(id)),
+        }
+    }
+
+    fn fold_retract(&mut self, input: usize, place: Place, (id, time): (RowId, EventTime), kind: RowKind) {
+        let number = self.touch(place, time);
+        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
+        let came = (0..pairs.len()).rev().find(|&at| {
+            let new = pairs[at].new;
+            !new.is_missing() && rows.same(input, new, id)
+        });
+        if let Some(at) = came {
+            let new = std::mem::replace(&mut pairs[at].new, RowId::MISSING);
+            // The second half of an update finds the pair at the end.
+            let pair = pairs.remove(at);
+            if !pair.old.is_missing() {
+                pairs.push(pair);
+                self.folding.groups[number].updating = kind == RowKind::UpdateBefore;
+            }
+            return self.gone(input, new, true);
+        }
+        let Some(old) = self.standing(input, place, id) else {
+            self.accounts[input].orphan += 1;
+            return;
+        };
+        let (lists, spill) = self.table.at(place);
+        lists.remove(input, old, spill);
+        let group = &mut self.folding.groups[number];
+        group.pairs.push(Pair::removed(old));
+        group.updating = kind == RowKind::UpdateBefore;
+        self.gone(input, old, true);
+    }
+
+    // The row in a list that is the same as this one.
+    fn standing(&mut self, input: usize, place: Place, id: RowId) -> Option<RowId> {
+        let (lists, spill) = self.table.view(place);
+        let (front, back) = lists.list(input, spill);
+        let rows = &mut self.rows;
+        front.iter().chain(back).copied().find(|&other| rows.same(input, other, id))
+    }
+
+    // A row leaves that has come, by a retraction of its own or because another takes its place.
+    fn gone(&mut self, input: usize, id: RowId, by_retraction: bool) {
+        let account = &mut self.accounts[input];
+        if self.met[input].remove(id) {
+            account.matched += u64::from(by_retraction);
+        } else {
+            account.open -= 1;
+            account.retracted += 1 + u64::from(by_retraction);
+        }
+        self.drop_later(input, id);
+    }
+
+    /// Drops a row once the combinations that name it have been selected.
+    pub(super) fn drop_later(&mut self, input: usize, id: RowId) {
+        match self.leaving[input] {
+            // Its id must not name another row while the calendar still has it.
+            Some(_) => self.passing.push((input + N, id)),
+            None => self.passing.push((input, id)),
+        }
+    }
+
+    /// Notes a row of a key that goes by its expiry.
+    pub(super) fn fold_expired(&mut self, place: Place, id: RowId, time: EventTime) {
+        let number = self.touch(place, time);
+        self.folding.groups[number].pairs.push(Pair::removed(id));
+    }
+
+    /// Tells what has changed under each key that was touched.
+    pub(super) fn unfold(&mut self, input: usize, out: &mut Outbox) {
+        for number in 0..std::mem::take(&mut self.folding.used) {
+            let group = &mut self.folding.groups[number];
+            let (place, cause) = (group.place.take(), group.cause.unwrap_or(EventTime::MIN));
+            let place = place.expect("a group has a place until it is told");
+            let pairs = std::mem::take(&mut group.pairs);
+            self.table.at(place).0.touch(0);
+            self.emit_change(place, input, &pairs, cause);
+            let (lists, spill) = self.table.at(place);
+            for pair in pairs.iter().filter(|pair| !pair.new.is_missing()) {
+                lists.push(input, pair.new, spill);
+            }
+            self.announced(place, input);
+            self.mark_partners(place, input, &pairs);
+            if self.table.view(place).0.present() == 0 {
+                self.forget(place);
+            }
+            self.folding.groups[number].pairs = pairs;
+            if self.combos.len() >= COMBOS_MAX {
+                self.select(out);
+            }
+        }
+        self.select(out);
+    }
+}

@@ -1,0 +1,99 @@
+//! Rows that leave by their time-to-live, and at the end.
+
+use super::super::Outbox;
+use super::super::joined::unmatched_port;
+use super::MultiJoin;
+use super::said::Said;
+use crate::account::Reason;
+use crate::key::Key;
+use crate::state::{Clock, Due, Place, RowId};
+
+impl<K: Key, const N: usize> MultiJoin<K, N> {
+    pub(super) fn expire(&mut self, clock: Clock, now: i64, out: &mut Outbox) {
+        let mut due = Vec::new();
+        for input in 0..N {
+            match &mut self.leaving[input] {
+                Some(leaving) if leaving.clock == clock => leaving.expiry.take_due(now, &mut due),
+                _ => continue,
+            }
+            let (mut met, mut unmet) = (Vec::new(), Vec::new());
+            for (index, &Due { hash, id, .. }) in due.iter().enumerate() {
+                if let Some(next) = due.get(index + super::AHEAD) {
+                    self.table.prefetch(next.hash);
+                }
+                if self.is_renewed(input, hash, id, now) {
+                    continue;
+                }
+                let Some(place) = self.table.find_by(hash, |lists, spill| lists.contains(input, id, spill)) else {
+                    // It was retracted before its time.
+                    self.rows.release(input, id);
+                    continue;
+                };
+                self.leave(input, place, id);
+                let left = if self.met[input].remove(id) { &mut met } else { &mut unmet };
+                left.push(id);
+            }
+            due.clear();
+            self.unfold(input, out);
+            self.rows.discard(input, &met);
+            self.accounts[input].open -= unmet.len() as u64;
+            self.accounts[input].expired += unmet.len() as u64;
+            self.let_go(input, &unmet, Reason::Expired, out);
+        }
+    }
+
+    // Whether the row was written again and is not due yet; it is then noted for its new time.
+    fn is_renewed(&mut self, input: usize, hash: u64, id: RowId, now: i64) -> bool {
+        let Some(leaving) = &mut self.leaving[input] else { return false };
+        let at = leaving.renewed.remove(&id).filter(|&at| at > now);
+        if let Some(at) = at {
+            leaving.expiry.push(Due { at, id, hash });
+        }
+        at.is_some()
+    }
+
+    fn leave(&mut self, input: usize, place: Place, id: RowId) {
+        self.tell_waiting(place, input, id, self.frontier, true);
+        let (lists, spill) = self.table.at(place);
+        lists.remove(input, id, spill);
+        if self.spec.expiry_retracts(input) {
+            return self.fold_expired(place, id, self.frontier);
+        }
+        self.said.on_gone(input, id);
+        let present = lists.present();
+        if present == 0 {
+            self.forget(place);
+        } else if present >> input & 1 == 0 && self.spec.hushes(input) {
+            if let Said::Numbered(hushed) = &mut self.said {
+                lists.set_hushed(input, true);
+                hushed.on_emptied(self.table.key_at(place), input);
+            }
+        }
+    }
+
+    // A row that stood in the result with gaps has come out already.
+    fn let_go(&mut self, input: usize, ids: &[RowId], reason: Reason, out: &mut Outbox) {
+        if self.spec.stands_alone(input) {
+            self.rows.discard(input, ids);
+        } else {
+            self.rows.unmatched(input, ids, reason, self.frontier, out);
+        }
+    }
+
+    /// All inputs have ended: what has found no partner will find none.
+    pub(super) fn end(&mut self, out: &mut Outbox) {
+        self.tell_all(out);
+        for input in 0..N {
+            let unmet = std::mem::take(&mut self.accounts[input].open);
+            self.accounts[input].unmatched += unmet;
+            // Rows that nobody asks for need not be looked for.
+            if unmet > 0 && out.wants(unmatched_port(input)) {
+                let mut rows = self.rows.held(input);
+                rows.retain(|&id| !self.met[input].contains(id));
+                self.let_go(input, &rows, Reason::EndOfInput, out);
+            } else {
+                self.left[input] = unmet;
+            }
+        }
+    }
+}
