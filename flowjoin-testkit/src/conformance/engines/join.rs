@@ -3,8 +3,10 @@
 use flowjoin_core::{Changelog, Flow, KeyedStream, MaybeOptional};
 
 use super::flow::{CaseRow, FlowEngine, JOIN, Joined, arrivals, late, sink_results};
+use super::mini_batch::MiniBatchEngine;
 use super::{Engine, Unbuilt, frontier};
 use crate::conformance::spec::{JoinSpec, TimeOf};
+use crate::oracle::Role;
 
 type Input = MaybeOptional<KeyedStream<Option<String>, CaseRow, Changelog>>;
 
@@ -14,7 +16,10 @@ type Input = MaybeOptional<KeyedStream<Option<String>, CaseRow, Changelog>>;
 /// If the core refuses it.
 pub fn engine(spec: &JoinSpec, parallelism: usize) -> Result<Box<dyn Engine>, Unbuilt> {
     let engine = FlowEngine::new(&spec.inputs, TimeOf::Event, frontier, parallelism, |flow| build(flow, spec))?;
-    Ok(Box::new(engine))
+    match spec.batch {
+        Some(_) => Ok(Box::new(MiniBatchEngine::new(engine))),
+        None => Ok(Box::new(engine)),
+    }
 }
 
 fn input(flow: &Flow, spec: &JoinSpec, index: usize) -> Input {
@@ -24,7 +29,7 @@ fn input(flow: &Flow, spec: &JoinSpec, index: usize) -> Input {
         Some(ttl) => keyed.ttl(ttl),
         None => keyed.keep_forever(),
     };
-    kept.optional_if(spec.optional[index])
+    kept.optional_if(spec.roles[index] == Role::Optional)
 }
 
 // One type of join for each number of inputs, as everywhere in the API.
@@ -34,7 +39,7 @@ macro_rules! join_of {
         let ($($row,)+) = join.late();
         $($row.sink_to(late($index));)+
         let joined = join.select(|$($row),+| -> Joined { vec![$($row.map(|row| row.cells.clone())),+] });
-        sink_results(joined, &$spec.conditions);
+        sink_results(joined, &$spec.conditions.concat());
     }};
 }
 
