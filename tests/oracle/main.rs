@@ -5,6 +5,7 @@
 //! histories that failed are kept in `tests/seeds`, and are tried first.
 
 mod chain;
+mod changelog;
 mod history;
 mod interval;
 mod keyed;
