@@ -170,6 +170,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         }
         self.combos.clear();
         self.selected = 0;
+        // The keys that are still to be told name rows that have left.
+        if self.folding.is_pending() {
+            return true;
+        }
         for (input, id) in self.passing.drain(..) {
             if input < N {
                 self.rows.discard(input, &[id]);
