@@ -153,6 +153,18 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
 
     /// Makes rows of the combinations that were collected, and drops the rows that have left with them.
     pub(super) fn select(&mut self, out: &mut Outbox) {
+        self.select_part(out);
+        for (input, id) in self.passing.drain(..) {
+            if input < N {
+                self.rows.discard(input, &[id]);
+            } else {
+                self.rows.vacate(input - N, id);
+            }
+        }
+    }
+
+    /// Makes rows of the combinations that were collected. More of them are to come that name rows that have left.
+    pub(super) fn select_part(&mut self, out: &mut Outbox) {
         // Combinations of one step share most of their rows, which need to be marked once.
         let mut marked = [RowId::MISSING; N];
         for combo in self.combos.iter().filter(|combo| combo.kind.adds()) {
@@ -171,13 +183,6 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         if !self.combos.is_empty() {
             self.rows.select(&self.combos, out);
             self.combos.clear();
-        }
-        for (input, id) in self.passing.drain(..) {
-            if input < N {
-                self.rows.discard(input, &[id]);
-            } else {
-                self.rows.vacate(input - N, id);
-            }
         }
     }
 }

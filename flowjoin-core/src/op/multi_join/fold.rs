@@ -232,8 +232,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 self.forget(place);
             }
             self.folding.groups[number].pairs = pairs;
+            // The keys that are still to be told name rows that have left.
             if self.combos.len() >= COMBOS_MAX {
-                self.select(out);
+                self.select_part(out);
             }
         }
         self.select(out);
