@@ -13,12 +13,12 @@ use super::history::{Fact, NAMES, Row, check_accounts, fact, facts, taken};
 
 /// What one input of a join is.
 #[derive(Clone, Copy, Debug)]
-struct Input {
-    role: Role,
+pub struct Input {
+    pub role: Role,
     /// Whether its rows have a unique key: their stamp.
-    unique: bool,
+    pub unique: bool,
     /// Whether there is a condition between it and the inputs before it.
-    condition: bool,
+    pub condition: bool,
 }
 
 /// One change of one input.
@@ -37,9 +37,9 @@ struct Together {
     changes: Vec<Told>,
 }
 
-type Joined = Vec<Option<Row>>;
+pub type Joined = Vec<Option<Row>>;
 
-fn changes(flow: &Flow, index: usize, input: Input) -> KeyedStream<Option<u8>, Row, Changelog> {
+pub fn changes(flow: &Flow, index: usize, input: Input) -> KeyedStream<Option<u8>, Row, Changelog> {
     let rows: Stream<Row, Changelog> = facts(flow, NAMES[index]).as_changelog(|fact: Fact| (fact.kind, fact.row));
     let keyed = rows.key_by(|row| row.key);
     if input.unique { keyed.unique_by(|row| row.stamp) } else { keyed }
@@ -50,7 +50,7 @@ fn shown(flow: &Flow, inputs: &[Input], index: usize) -> MaybeOptional<KeyedStre
 }
 
 // Whether the rows so far and the next one are a match: some are, some are not, some are unknown.
-fn matches(so_far: &[Option<&Row>], next: &Row) -> Option<bool> {
+pub fn matches(so_far: &[Option<&Row>], next: &Row) -> Option<bool> {
     let newest = so_far.iter().rev().find_map(|row| *row);
     let sum = newest.map_or(1, |row| i64::from(row.value) + row.stamp);
     match (sum + i64::from(next.value)) % 4 {
@@ -123,7 +123,7 @@ fn build_test(flow: &Flow, inputs: &[Input]) {
     rows.map(|row| -> Joined { vec![Some(row), None] }).sink_to(TestSink::new("out"));
 }
 
-fn own(row: Option<&Row>) -> Option<Row> {
+pub fn own(row: Option<&Row>) -> Option<Row> {
     row.cloned()
 }
 
@@ -141,8 +141,9 @@ impl Input {
     }
 }
 
-fn definition(inputs: &[Input], held: &[Contents<Row>]) -> Vec<Joined> {
-    let relation = |contents: &Contents<Row>| Relation::of(contents.rows(), |row| row.key);
+/// What the join of these rows is.
+pub fn definition_of(inputs: &[Input], held: &[Vec<Row>]) -> Vec<Joined> {
+    let relation = |rows: &Vec<Row>| Relation::of(rows, |row| row.key);
     let of: Vec<(Role, Relation<u8, Row>)> =
         inputs.iter().zip(held).map(|(input, held)| (input.role, relation(held))).collect();
     left_deep(&of, |so_far: &[Option<Row>], next: &Row| match inputs[so_far.len()].condition {
@@ -178,7 +179,8 @@ fn check(parallelism: usize, inputs: &[Input], history: &[Together]) -> Result<(
             let applied = standing.apply(kind, row);
             prop_assert!(applied.is_ok(), "{}", applied.unwrap_err());
         }
-        let after = definition(inputs, &held);
+        let rows: Vec<Vec<Row>> = held.iter().map(|held| held.rows().to_vec()).collect();
+        let after = definition_of(inputs, &rows);
         prop_assert_eq!(standing.table(), after.clone());
         // An input changes at once, so that nothing is both taken back and said again.
         let kept = common(&before, &after);
@@ -222,7 +224,7 @@ fn input(shown: bool, conditions: bool) -> impl Strategy<Value = Input> {
     })
 }
 
-fn joins() -> impl Strategy<Value = Vec<Input>> {
+pub fn joins() -> impl Strategy<Value = Vec<Input>> {
     let first = || input(true, false);
     prop_oneof![
         3 => (first(), input(false, true)).prop_map(|(a, b)| match b.role {

@@ -9,6 +9,7 @@ mod changelog;
 mod history;
 mod interval;
 mod keyed;
+mod policies;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 
