@@ -10,3 +10,5 @@ mod interval;
 mod regular;
 #[path = "joins/script.rs"]
 mod script;
+#[path = "joins/tables.rs"]
+mod tables;

@@ -1,8 +1,8 @@
 //! A source and a sink that exist only under test: they have a name and cannot be opened.
 
-use flowjoin_core::Data;
 use flowjoin_core::error::IoError;
-use flowjoin_core::io::{Endpoint, Reader, Sink, StreamSource, TakesChanges, Writer};
+use flowjoin_core::io::{Endpoint, Reader, Sink, StreamSource, TableChange, TableSource, TakesChanges, Writer};
+use flowjoin_core::{Data, Keyed};
 
 /// A source that the test driver feeds.
 #[derive(Clone, Debug)]
@@ -14,6 +14,20 @@ impl TestSource {
     /// A source of this name.
     pub fn new(name: impl Into<String>) -> TestSource {
         TestSource { name: name.into() }
+    }
+}
+
+impl<T: Keyed> TableSource<T> for TestSource {
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::new("test", self.name.clone())
+    }
+
+    fn partitions(&self) -> Result<usize, IoError> {
+        Ok(1)
+    }
+
+    fn open(&self, _: usize) -> Result<Box<dyn Reader<TableChange<T>>>, IoError> {
+        Err(IoError::new(format!("`{}` is a test source: only a test driver feeds it", self.name)))
     }
 }
 

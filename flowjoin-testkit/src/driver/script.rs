@@ -23,6 +23,8 @@ impl TestFlow {
     /// | line | what it does |
     /// |---|---|
     /// | `orders order_id=1 amount=100` | sends a row to the source `orders`: its fields as JSON, `-` for null; a text needs quotes only if it has spaces or could be something else |
+    /// | `orders order_id=1 ; order_id=2` | sends several rows as one batch |
+    /// | `users op=-D id=1 ..` | deletes the row with that key from the table of a source of changes; without `op` the row is put |
     /// | `orders#1 order_id=2` | to partition 1 of it; so everywhere below |
     /// | `wm orders 5s` | its watermark: a span since 1970, or an ISO time; `wm 5s` is that of all sources |
     /// | `clock 5s` | sets processing time |
@@ -136,15 +138,19 @@ impl TestFlow {
 
     fn send_fields(&mut self, place: &str, fields: &[&str]) -> Result<(), String> {
         let (source, partition) = self.place(place)?;
-        let mut row = Map::new();
-        for field in fields {
-            let (name, text) =
-                field.split_once('=').ok_or_else(|| format!("`{field}` is not of the form field=value"))?;
-            row.insert(name.to_string(), value(text));
+        let mut rows = Vec::new();
+        for fields in fields.split(|&field| field == ";") {
+            let mut row = Map::new();
+            for field in fields {
+                let (name, text) =
+                    field.split_once('=').ok_or_else(|| format!("`{field}` is not of the form field=value"))?;
+                row.insert(name.to_string(), value(text));
+            }
+            rows.push(Value::Object(row));
         }
         let arrival = self.now.as_event_time();
         let (id, of) = self.plan.source(&source).map(|(id, of)| (id, of.clone())).ok_or("no such source")?;
-        let (page, newest) = of.page_of(vec![Value::Object(row)], arrival).map_err(|error| error.to_string())?;
+        let (page, newest) = of.page_of(rows, arrival).map_err(|error| error.to_string())?;
         self.take_page(id, partition.unwrap_or(0), page, newest);
         Ok(())
     }

@@ -44,7 +44,8 @@ impl Folding {
         self.used as u16
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether no further key can be numbered.
+    pub(super) fn is_full(&self) -> bool {
         self.used == u16::MAX as usize
     }
 }

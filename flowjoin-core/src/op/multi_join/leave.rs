@@ -4,42 +4,62 @@ use super::super::Outbox;
 use super::super::joined::unmatched_port;
 use super::MultiJoin;
 use super::said::Said;
+use super::spec::OnExpiry;
 use crate::account::Reason;
 use crate::key::Key;
 use crate::state::{Clock, Due, Place, RowId};
 
 impl<K: Key, const N: usize> MultiJoin<K, N> {
+    /// Lets all rows go that are due by a clock.
     pub(super) fn expire(&mut self, clock: Clock, now: i64, out: &mut Outbox) {
-        let mut due = Vec::new();
-        for input in 0..N {
-            match &mut self.leaving[input] {
-                Some(leaving) if leaving.clock == clock => leaving.expiry.take_due(now, &mut due),
-                _ => continue,
-            }
-            let (mut met, mut unmet) = (Vec::new(), Vec::new());
-            for (index, &Due { hash, id, .. }) in due.iter().enumerate() {
-                if let Some(next) = due.get(index + super::AHEAD) {
-                    self.table.prefetch(next.hash);
-                }
-                if self.is_renewed(input, hash, id, now) {
-                    continue;
-                }
-                let Some(place) = self.table.find_by(hash, |lists, spill| lists.contains(input, id, spill)) else {
-                    // It was retracted before its time.
-                    self.rows.release(input, id);
-                    continue;
-                };
-                self.leave(input, place, id);
-                let left = if self.met[input].remove(id) { &mut met } else { &mut unmet };
-                left.push(id);
-            }
-            due.clear();
-            self.unfold(input, out);
-            self.rows.discard(input, &met);
-            self.accounts[input].open -= unmet.len() as u64;
-            self.accounts[input].expired += unmet.len() as u64;
-            self.let_go(input, &unmet, Reason::Expired, out);
+        if self.spec.on_expiry == OnExpiry::Silent {
+            return (0..N).for_each(|input| self.expire_input(input, clock, now, out));
         }
+        // What is told depends on who leaves first, however far the clock has moved at once.
+        loop {
+            let earliest: [Option<i64>; N] = std::array::from_fn(|input| match &mut self.leaving[input] {
+                Some(leaving) if leaving.clock == clock => leaving.expiry.earliest(),
+                _ => None,
+            });
+            let next = (0..N).filter_map(|input| earliest[input].map(|at| (at, input))).min();
+            let Some((at, input)) = next.filter(|&(at, _)| at <= now) else { return };
+            let others = (0..N).filter(|&other| other != input).filter_map(|other| earliest[other]);
+            let until = others.min().map_or(now, |other| now.min(at.max(other - 1)));
+            self.expire_input(input, clock, until, out);
+        }
+    }
+
+    fn expire_input(&mut self, input: usize, clock: Clock, now: i64, out: &mut Outbox) {
+        let mut due = Vec::new();
+        match &mut self.leaving[input] {
+            Some(leaving) if leaving.clock == clock => leaving.expiry.take_due(now, &mut due),
+            _ => return,
+        }
+        let (mut met, mut unmet) = (Vec::new(), Vec::new());
+        for (index, &Due { hash, id, .. }) in due.iter().enumerate() {
+            if let Some(next) = due.get(index + super::AHEAD) {
+                self.table.prefetch(next.hash);
+            }
+            if self.is_renewed(input, hash, id, now) {
+                continue;
+            }
+            let Some(place) = self.table.find_by(hash, |lists, spill| lists.contains(input, id, spill)) else {
+                // It was retracted before its time.
+                self.rows.release(input, id);
+                continue;
+            };
+            self.leave(input, place, id);
+            let left = if self.met[input].remove(id) { &mut met } else { &mut unmet };
+            left.push(id);
+            if self.folding.is_full() {
+                self.unfold(input, out);
+            }
+        }
+        self.unfold(input, out);
+        self.rows.discard(input, &met);
+        self.accounts[input].open -= unmet.len() as u64;
+        self.accounts[input].expired += unmet.len() as u64;
+        self.let_go(input, &unmet, Reason::Expired, out);
     }
 
     // Whether the row was written again and is not due yet; it is then noted for its new time.

@@ -1,0 +1,425 @@
+//! Tables and changelogs: updates, deletes, unique keys, semi and anti joins, conditions, expiry and gap policies.
+
+use expect_test::{Expect, expect};
+use flowjoin::prelude::*;
+use flowjoin::{EagerAfter, Final, Retract, Table, Unmatch};
+use flowjoin_testkit::{TestFlow, TestSink, TestSource};
+
+#[derive(Clone, Debug, Serialize, Deserialize, Event, Keyed)]
+#[event(time = ingestion)]
+struct User {
+    #[key]
+    id: u64,
+    name: String,
+    city: Option<u64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, Event)]
+#[event(time = ingestion)]
+struct Order {
+    user: Option<u64>,
+    item: String,
+}
+
+fn users(flow: &Flow) -> Table<u64, User> {
+    flow.table::<User>(TestSource::new("users"))
+}
+
+fn orders(flow: &Flow) -> KeyedStream<Option<u64>, Order> {
+    flow.stream::<Order>(TestSource::new("orders")).key_by(|order| order.user)
+}
+
+fn by_some_id(users: &Table<u64, User>) -> KeyedStream<Option<u64>, User, Changelog> {
+    users.key_by(|user| Some(user.id))
+}
+
+#[track_caller]
+fn check(build: impl Fn(&Flow), script: &str, expected: Expect) {
+    let alone = TestFlow::new(&build).play(script);
+    expected.assert_eq(&alone);
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+        lines.sort();
+        lines
+    };
+    for tasks in [2, 4] {
+        assert_eq!(
+            sorted(&TestFlow::parallel(tasks, &build).play(script)),
+            sorted(&alone),
+            "with {tasks} tasks a stage"
+        );
+    }
+}
+
+#[test]
+fn a_table_turns_ill_formed_changes_into_legal_ones() {
+    check(
+        |flow| users(flow).changes().map(|user| user.name).sink_to(TestSink::new("out")),
+        "users id=1 name=ann
+         users id=1 name=ann
+         users id=1 name=bob
+         users op=-D id=1 name=zoe
+         users op=-D id=1 name=zoe
+         users id=2 name=a ; id=2 name=b ; op=-D id=2 name=c
+         users id=3 name=a ; id=3 name=b",
+        expect![[r#"
+            users id=1 name=ann
+              out: +I ann
+            users id=1 name=ann
+            users id=1 name=bob
+              out: -U ann
+              out: +U bob
+            users op=-D id=1 name=zoe
+              out: -D bob
+            users op=-D id=1 name=zoe
+            users id=2 name=a ; id=2 name=b ; op=-D id=2 name=c
+            users id=3 name=a ; id=3 name=b
+              out: +I b
+        "#]],
+    );
+}
+
+#[test]
+fn an_update_is_one_change_of_each_result_and_no_gap_shows() {
+    check(
+        |flow| {
+            let join = orders(flow).join(by_some_id(&users(flow)).optional()).keep_forever();
+            join.select(|order, user| (order.item.clone(), user.map(|user| user.name.clone())))
+                .sink_to(TestSink::new("out"));
+        },
+        "orders user=1 item=tea
+         users id=1 name=ann
+         users id=1 name=bob
+         users id=1 name=bob city=7
+         users op=-D id=1 name=bob
+         users id=1 name=a ; op=-D id=1 name=a
+         orders item=nobody",
+        expect![[r#"
+            orders user=1 item=tea
+              out: +I tea, -
+            users id=1 name=ann
+              out: -D tea, -
+              out: +I tea, ann
+            users id=1 name=bob
+              out: -U tea, ann
+              out: +U tea, bob
+            users id=1 name=bob city=7
+            users op=-D id=1 name=bob
+              out: -D tea, bob
+              out: +I tea, -
+            users id=1 name=a ; op=-D id=1 name=a
+            orders item=nobody
+              out: +I nobody, -
+        "#]],
+    );
+}
+
+#[test]
+fn a_row_whose_join_key_changes_goes_from_one_to_the_other() {
+    check(
+        |flow| {
+            let users = users(flow);
+            let cities = flow.table::<User>(TestSource::new("cities"));
+            let join = users.key_by(|user| user.city).join(by_some_id(&cities).optional()).keep_forever();
+            join.select(|user, city| (user.name.clone(), city.map(|city| city.name.clone())))
+                .sink_to(TestSink::new("out"));
+        },
+        "cities id=1 name=rome
+         cities id=2 name=oslo
+         users id=7 name=ann city=1
+         users id=8 name=bob city=1
+         users id=7 name=ann city=2
+         users op=-D id=8 name=x",
+        expect![[r#"
+            cities id=1 name=rome
+            cities id=2 name=oslo
+            users id=7 name=ann city=1
+              out: +I ann, rome
+            users id=8 name=bob city=1
+              out: +I bob, rome
+            users id=7 name=ann city=2
+              out: -D ann, rome
+              out: +I ann, oslo
+            users op=-D id=8 name=x
+              out: -D bob, rome
+        "#]],
+    );
+}
+
+#[test]
+fn exists_and_not_exists_say_each_row_once() {
+    check(
+        |flow| {
+            let (orders, users) = (orders(flow), by_some_id(&users(flow)));
+            let known = orders.clone().where_exists(users.clone()).keep_forever().named("known").into_rows();
+            known.map(|order| order.item).sink_to(TestSink::new("known"));
+            let unknown = orders.where_not_exists(users).keep_forever().named("unknown").into_rows();
+            unknown.map(|order| order.item).sink_to(TestSink::new("unknown"));
+        },
+        "orders user=1 item=tea
+         users id=1 name=ann
+         users id=1 name=bob
+         orders user=1 item=milk
+         users op=-D id=1 name=x
+         orders item=nobody",
+        expect![[r#"
+            orders user=1 item=tea
+              unknown: +I tea
+            users id=1 name=ann
+              known: +I tea
+              unknown: -D tea
+            users id=1 name=bob
+            orders user=1 item=milk
+              known: +I milk
+            users op=-D id=1 name=x
+              known: -D tea
+              known: -D milk
+              unknown: +I tea
+              unknown: +I milk
+            orders item=nobody
+              unknown: +I nobody
+        "#]],
+    );
+}
+
+#[test]
+fn null_keys_match_each_other_where_that_is_asked_for() {
+    check(
+        |flow| {
+            let keyed = |name: &str| flow.stream::<Order>(TestSource::new(name)).key_by_null_safe(|order| order.user);
+            let join = keyed("a").join(keyed("b").optional()).keep_forever();
+            join.select(|a, b| (a.item.clone(), b.map(|b| b.item.clone()))).sink_to(TestSink::new("out"));
+        },
+        "a item=x
+         b user=1 item=y
+         b item=z",
+        expect![[r#"
+            a item=x
+              out: +I x, -
+            b user=1 item=y
+            b item=z
+              out: -D x, -
+              out: +I x, z
+        "#]],
+    );
+}
+
+#[test]
+fn a_condition_decides_who_is_a_match() {
+    check(
+        |flow| {
+            let join = orders(flow)
+                .join(by_some_id(&users(flow)).optional())
+                .on(|order, user| user.city.map(|city| city > order.item.len() as u64));
+            join.keep_forever()
+                .select(|order, user| (order.item.clone(), user.map(|user| user.name.clone())))
+                .sink_to(TestSink::new("out"));
+        },
+        "orders user=1 item=tea
+         orders user=1 item=toolong
+         users id=1 name=ann
+         users id=1 name=ann city=5
+         users id=1 name=ann city=9
+         users id=1 name=ann city=1",
+        expect![[r#"
+            orders user=1 item=tea
+              out: +I tea, -
+            orders user=1 item=toolong
+              out: +I toolong, -
+            users id=1 name=ann
+            users id=1 name=ann city=5
+              out: -D tea, -
+              out: +I tea, ann
+            users id=1 name=ann city=9
+              out: -D toolong, -
+              out: +I toolong, ann
+            users id=1 name=ann city=1
+              out: -D tea, ann
+              out: -D toolong, ann
+              out: +I tea, -
+              out: +I toolong, -
+        "#]],
+    );
+}
+
+#[test]
+fn a_gap_that_waits_for_the_end_is_told_once_and_the_result_is_append_only() {
+    check(
+        |flow| {
+            let left = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
+            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user);
+            let joined: Stream<_> = left
+                .join(right.optional().emit(Final))
+                .ttl(secs(10))
+                .select(|a, b| (a.item.clone(), b.map(|b| b.item.clone())));
+            joined.sink_to(TestSink::new("out"));
+        },
+        "a user=1 item=x
+         a user=2 item=y
+         b user=1 item=z
+         clock 10s
+         a user=3 item=last
+         a item=nil
+         end",
+        expect![[r#"
+            a user=1 item=x
+            a user=2 item=y
+            b user=1 item=z
+              out: +I x, z
+            clock 10s
+              out: +I y, -
+            a user=3 item=last
+            a item=nil
+              out: +I nil, -
+            end
+              out: +I last, -
+        "#]],
+    );
+}
+
+#[test]
+fn a_gap_may_be_told_after_a_delay_and_corrected() {
+    check(
+        |flow| {
+            let left = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
+            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user);
+            let join = left.join(right.optional().emit(EagerAfter(secs(5)))).ttl(secs(60));
+            join.select(|a, b| (a.item.clone(), b.map(|b| b.item.clone()))).sink_to(TestSink::new("out"));
+        },
+        "a user=1 item=x
+         a user=2 item=y
+         b user=1 item=z
+         clock 5s
+         b user=2 item=late
+         a user=3 item=last
+         end",
+        expect![[r#"
+            a user=1 item=x
+            a user=2 item=y
+            b user=1 item=z
+              out: +I x, z
+            clock 5s
+              out: +I y, -
+            b user=2 item=late
+              out: -D y, -
+              out: +I y, late
+            a user=3 item=last
+            end
+              out: +I last, -
+        "#]],
+    );
+}
+
+#[test]
+fn expiry_may_unmatch_or_retract() {
+    let script = "a user=1 item=x
+         clock 1s
+         b user=1 item=z
+         clock 10s
+         clock 11s";
+    check(
+        |flow| {
+            let left = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
+            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user).ttl(secs(5));
+            let join = left.join(right.optional()).ttl(secs(10)).on_expiry(Unmatch);
+            join.select(|a, b| (a.item.clone(), b.map(|b| b.item.clone()))).sink_to(TestSink::new("out"));
+        },
+        script,
+        expect![[r#"
+            a user=1 item=x
+              out: +I x, -
+            clock 1s
+            b user=1 item=z
+              out: -D x, -
+              out: +I x, z
+            clock 10s
+              out: -D x, z
+              out: +I x, -
+            clock 11s
+        "#]],
+    );
+    check(
+        |flow| {
+            let left = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
+            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user);
+            let join = left.join(right).ttl(secs(10)).on_expiry(Retract);
+            join.select(|a, b| (a.item.clone(), b.item.clone())).sink_to(TestSink::new("out"));
+        },
+        script,
+        expect![[r#"
+            a user=1 item=x
+            clock 1s
+            b user=1 item=z
+              out: +I x, z
+            clock 10s
+              out: -D x, z
+            clock 11s
+        "#]],
+    );
+}
+
+#[test]
+fn what_expired_in_silence_is_remembered_in_joins_of_two() {
+    // A row that was shown because a partner existed stands after that has expired, is not shown twice, and is taken
+    // back when it goes itself.
+    check(
+        |flow| {
+            let left = users(flow).key_by(|user| Some(user.id));
+            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user).ttl(secs(5));
+            let known = left.where_exists(right).keep_forever().into_rows();
+            known.map(|user| user.name).sink_to(TestSink::new("out"));
+        },
+        "users id=1 name=ann
+         b user=1 item=x
+         clock 6s
+         b user=1 item=y
+         clock 12s
+         users id=1 name=bob
+         users op=-D id=1 name=bob",
+        expect![[r#"
+            users id=1 name=ann
+            b user=1 item=x
+              out: +I ann
+            clock 6s
+            b user=1 item=y
+            clock 12s
+            users id=1 name=bob
+              out: -D ann
+            users op=-D id=1 name=bob
+        "#]],
+    );
+    // With a condition, a gap that was filled by a row that has expired since was not told.
+    check(
+        |flow| {
+            let left = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
+            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user).ttl(secs(5));
+            let join = left.join(right.optional()).on(|a, b| a.item < b.item).keep_forever();
+            join.select(|a, b| (a.item.clone(), b.map(|b| b.item.clone()))).sink_to(TestSink::new("out"));
+        },
+        "a user=1 item=m
+         b user=1 item=a
+         b user=1 item=z
+         clock 4s
+         b user=1 item=b
+         clock 6s
+         a user=1 item=n
+         b user=1 item=y",
+        expect![[r#"
+            a user=1 item=m
+              out: +I m, -
+            b user=1 item=a
+            b user=1 item=z
+              out: -D m, -
+              out: +I m, z
+            clock 4s
+            b user=1 item=b
+            clock 6s
+            a user=1 item=n
+              out: +I n, -
+            b user=1 item=y
+              out: -D n, -
+              out: +I m, y
+              out: +I n, y
+        "#]],
+    );
+}
