@@ -5,9 +5,11 @@
 //! histories that failed are kept in `tests/seeds`, and are tried first.
 
 mod chain;
+mod changelog;
 mod history;
 mod interval;
 mod keyed;
+mod policies;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 

@@ -90,7 +90,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let mut say = |out: Out<N>| {
             let Out::Insert(ids) = out else { return };
             let now = match gaps.told(&ids) {
-                Told::Now => !leaves && ids.iter().any(|id| id.is_missing()),
+                // Where all gaps are told at once, they were when the last of the rows came.
+                Told::Now => !leaves && gaps.has_waited(&ids),
                 Told::AfterDelay | Told::AtTheEnd => leaves,
             };
             if now && said.waits(key, &ids, met) {
