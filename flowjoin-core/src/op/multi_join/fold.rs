@@ -27,6 +27,7 @@ pub struct Folding {
 #[derive(Default)]
 pub struct Group {
     pub place: Option<Place>,
+    pub hash: u64,
     pub pairs: Vec<Pair>,
     pub cause: Option<EventTime>,
     // The row that the first half of an update took back, until its second half comes.
@@ -39,12 +40,13 @@ impl Folding {
         self.input = input;
     }
 
-    fn group(&mut self, place: Place) -> u16 {
+    fn group(&mut self, place: Place, hash: u64) -> u16 {
         if self.used == self.groups.len() {
             self.groups.push(Group::default());
         }
         let group = &mut self.groups[self.used];
         group.place = Some(place);
+        group.hash = hash;
         group.pairs.clear();
         group.cause = None;
         group.updating = false;
@@ -93,11 +95,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 if !self.spec.changes[input] {
                     self.renew_equals(place, input, id, cx.now);
                 }
-                self.fold_add(input, place, (id, time), kind);
+                self.fold_add(input, (place, hash), (id, time), kind);
             } else {
                 self.passing.push((input, id));
                 match self.table.find(hash, &key) {
-                    Some(place) => self.fold_retract(input, place, (id, time), kind),
+                    Some(place) => self.fold_retract(input, (place, hash), (id, time), kind),
                     None => self.accounts[input].orphan += 1,
                 }
             }
@@ -110,11 +112,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.wait(input, rows, kinds, index);
     }
 
-    pub(super) fn touch(&mut self, place: Place, time: EventTime) -> usize {
+    pub(super) fn touch(&mut self, (place, hash): (Place, u64), time: EventTime) -> usize {
         let lists = self.table.at(place).0;
         let mut number = lists.touched();
         if number == 0 {
-            number = self.folding.group(place);
+            number = self.folding.group(place, hash);
             lists.touch(number);
         }
         let group = &mut self.folding.groups[number as usize - 1];
@@ -122,11 +124,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         number as usize - 1
     }
 
-    fn fold_add(&mut self, input: usize, place: Place, (id, time): (RowId, EventTime), kind: RowKind) {
-        let number = self.touch(place, time);
+    fn fold_add(&mut self, input: usize, (place, hash): (Place, u64), (id, time): (RowId, EventTime), kind: RowKind) {
+        let number = self.touch((place, hash), time);
         let updates = std::mem::take(&mut self.folding.groups[number].updating) && kind == RowKind::UpdateAfter;
         if self.rows.has_identity(input) {
-            return self.fold_put(input, place, number, id);
+            return self.fold_put(input, (place, hash), number, id);
         }
         let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
         // A row that was taken back in this batch and comes again as it was is an update of nothing.
@@ -142,7 +144,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 
     // A row of an input with a unique key takes the place of the one with its unique key.
-    fn fold_put(&mut self, input: usize, place: Place, number: usize, id: RowId) {
+    fn fold_put(&mut self, input: usize, (place, hash): (Place, u64), number: usize, id: RowId) {
         let pairs = &mut self.folding.groups[number].pairs;
         let rows = &mut self.rows;
         let came = pairs.iter_mut().find(|pair| !pair.new.is_missing() && rows.same(input, pair.new, id));
@@ -150,9 +152,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let before = std::mem::replace(&mut pair.new, id);
             return self.gone(input, before, false);
         }
-        if let Some(old) = self.standing(input, place, id) {
-            let (lists, spill) = self.table.at(place);
-            lists.remove(input, old, spill);
+        if let Some(old) = self.take_standing(input, place, hash, id) {
             self.folding.groups[number].pairs.push(Pair::updated(old, id));
             return self.gone(input, old, false);
         }
@@ -163,8 +163,14 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         }
     }
 
-    fn fold_retract(&mut self, input: usize, place: Place, (id, time): (RowId, EventTime), kind: RowKind) {
-        let number = self.touch(place, time);
+    fn fold_retract(
+        &mut self,
+        input: usize,
+        (place, hash): (Place, u64),
+        (id, time): (RowId, EventTime),
+        kind: RowKind,
+    ) {
+        let number = self.touch((place, hash), time);
         let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
         let came = (0..pairs.len()).rev().find(|&at| {
             let new = pairs[at].new;
@@ -180,24 +186,35 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             }
             return self.gone(input, new, true);
         }
-        let Some(old) = self.standing(input, place, id) else {
+        let Some(old) = self.take_standing(input, place, hash, id) else {
             self.accounts[input].orphan += 1;
             return;
         };
-        let (lists, spill) = self.table.at(place);
-        lists.remove(input, old, spill);
         let group = &mut self.folding.groups[number];
         group.pairs.push(Pair::removed(old));
         group.updating = kind == RowKind::UpdateBefore;
         self.gone(input, old, true);
     }
 
-    // The row in a list that is the same as this one.
-    fn standing(&mut self, input: usize, place: Place, id: RowId) -> Option<RowId> {
-        let (lists, spill) = self.table.view(place);
-        let (front, back) = lists.list(input, spill);
+    // Takes the row out of a list that is the same as this one.
+    fn take_standing(&mut self, input: usize, place: Place, hash: u64, id: RowId) -> Option<RowId> {
         let rows = &mut self.rows;
-        front.iter().chain(back).copied().find(|&other| rows.same(input, other, id))
+        let old = match &mut self.index[input] {
+            Some(index) => {
+                let print = rows.print(input, id);
+                let old = index.find(hash, print, |other| rows.same(input, other, id))?;
+                index.remove(hash, print, old);
+                old
+            }
+            None => {
+                let (lists, spill) = self.table.view(place);
+                let (front, back) = lists.list(input, spill);
+                front.iter().chain(back).copied().find(|&other| rows.same(input, other, id))?
+            }
+        };
+        let (lists, spill) = self.table.at(place);
+        lists.remove(input, old, spill);
+        Some(old)
     }
 
     // A row leaves that has come, by a retraction of its own or because another takes its place.
@@ -222,8 +239,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 
     /// Notes a row of a key that goes by its expiry.
-    pub(super) fn fold_expired(&mut self, place: Place, id: RowId, time: EventTime) {
-        let number = self.touch(place, time);
+    pub(super) fn fold_expired(&mut self, (place, hash): (Place, u64), id: RowId, time: EventTime) {
+        let number = self.touch((place, hash), time);
         self.folding.groups[number].pairs.push(Pair::removed(id));
     }
 
@@ -235,7 +252,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 return false;
             }
             let group = &mut self.folding.groups[self.folding.told];
-            let (place, cause) = (group.place.take(), group.cause.unwrap_or(EventTime::MIN));
+            let (place, hash, cause) = (group.place.take(), group.hash, group.cause.unwrap_or(EventTime::MIN));
             let place = place.expect("a group has a place until it is told");
             let pairs = std::mem::take(&mut group.pairs);
             self.table.at(place).0.touch(0);
@@ -243,6 +260,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let (lists, spill) = self.table.at(place);
             for pair in pairs.iter().filter(|pair| !pair.new.is_missing()) {
                 lists.push(input, pair.new, spill);
+                if let Some(index) = &mut self.index[input] {
+                    index.insert(hash, self.rows.print(input, pair.new), pair.new);
+                }
             }
             self.announced(place, input);
             self.mark_partners(place, input, &pairs);

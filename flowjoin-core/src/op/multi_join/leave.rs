@@ -49,7 +49,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 self.rows.release(input, id);
                 continue;
             };
-            self.leave(input, place, id);
+            self.leave(input, (place, hash), id);
             let left = if self.met[input].remove(id) { &mut met } else { &mut unmet };
             left.push(id);
             if self.folding.is_full() {
@@ -73,12 +73,15 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         at.is_some()
     }
 
-    fn leave(&mut self, input: usize, place: Place, id: RowId) {
+    fn leave(&mut self, input: usize, (place, hash): (Place, u64), id: RowId) {
         self.tell_waiting(place, input, id, self.frontier, true);
+        if let Some(index) = &mut self.index[input] {
+            index.remove(hash, self.rows.print(input, id), id);
+        }
         let (lists, spill) = self.table.at(place);
         lists.remove(input, id, spill);
         if self.spec.expiry_retracts(input) {
-            return self.fold_expired(place, id, self.frontier);
+            return self.fold_expired((place, hash), id, self.frontier);
         }
         self.said.on_gone(input, id);
         let present = lists.present();

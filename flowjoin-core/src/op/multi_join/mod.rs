@@ -8,6 +8,7 @@
 
 mod emit;
 mod fold;
+mod index;
 mod leave;
 mod said;
 mod spec;
@@ -26,6 +27,7 @@ use crate::key::Key;
 use crate::state::{Bits, Clock, Due, Expiry, KeyedRows, Lists, Met, Place, RowId};
 use crate::time::{EventTime, ProcTime, Span, Watermark};
 use fold::Folding;
+use index::Index;
 use said::{Gaps, Said};
 pub use spec::{Emit, OnExpiry, Spec};
 
@@ -47,6 +49,9 @@ pub struct MultiJoin<K: Key, const N: usize> {
     arrivals: Arrivals<K>,
     // Rows of a batch that wait until what came before them has been sent.
     waiting: Option<Waiting<K>>,
+    // The rows of inputs that change, by key and unique key (or all of the row): how one is found that is replaced or
+    // taken back, where a key may have many.
+    index: [Option<Index>; N],
     folding: Folding,
     combos: Vec<Combo<N>>,
     // How many of them have been selected.
@@ -100,6 +105,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             gaps: Gaps::of(&spec),
             arrivals: Arrivals::default(),
             waiting: None,
+            index: std::array::from_fn(|input| (spec.changes[input] && !spec.one_a_key[input]).then(Index::default)),
             folding: Folding::default(),
             combos: Vec::new(),
             selected: 0,
@@ -355,13 +361,14 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
 
     fn figures(&self) -> OpFigures {
         let renewed = |leaving: &Leaving| (leaving.renewed.len() * size_of::<(RowId, i64)>()) as u64;
+        let index: u64 = self.index.iter().flatten().map(Index::bytes).sum();
         let calendars: u64 = self.leaving.iter().flatten().map(|it| it.expiry.bytes() + renewed(it)).sum();
         let met: u64 = self.met.iter().map(Bits::bytes).sum();
         let said = self.said.bytes() + self.gaps.as_ref().map_or(0, Gaps::bytes);
         OpFigures {
             accounts: self.accounts.to_vec(),
             state_rows: (0..N).map(|input| self.rows.len(input) as u64 - self.left[input]).collect(),
-            state_bytes: self.rows.bytes() + self.table.total_bytes() + calendars + met + said,
+            state_bytes: self.rows.bytes() + self.table.total_bytes() + calendars + met + said + index,
             emitted: self.rows.emitted(),
         }
     }
