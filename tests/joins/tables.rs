@@ -423,3 +423,20 @@ fn what_expired_in_silence_is_remembered_in_joins_of_two() {
         "#]],
     );
 }
+
+#[test]
+fn a_change_of_very_many_results_does_not_touch_the_others_of_its_batch() {
+    let mut t = TestFlow::new(|flow| {
+        let join = orders(flow).join(by_some_id(&users(flow))).keep_forever();
+        join.select(|order, user| (order.item.clone(), user.name.clone())).sink_to(TestSink::new("out"));
+    });
+    let many = vec!["user=1 item=tea"; 2_000].join(" ; ");
+    t.play(&format!(
+        "users id=1 name=ann ; id=2 name=bob ; id=3 name=cy
+         orders {many} ; user=2 item=milk ; user=3 item=rice"
+    ));
+    let told = t.play("users id=1 name=eve ; id=2 name=dan ; op=-D id=3 name=x");
+    assert_eq!(told.matches("-U tea, ann").count(), 2_000);
+    assert_eq!(told.matches("+U tea, eve").count(), 2_000);
+    assert!(told.ends_with("  out: -U milk, bob\n  out: +U milk, dan\n  out: -D rice, cy\n"), "{}", told.len());
+}

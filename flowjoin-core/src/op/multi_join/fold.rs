@@ -18,6 +18,9 @@ use crate::time::EventTime;
 pub struct Folding {
     groups: Vec<Group>,
     used: usize,
+    // How many of them have been told.
+    told: usize,
+    input: usize,
 }
 
 /// What happens under one key.
@@ -31,6 +34,11 @@ pub struct Group {
 }
 
 impl Folding {
+    /// Begins with the changes of an input.
+    pub(super) fn begin(&mut self, input: usize) {
+        self.input = input;
+    }
+
     fn group(&mut self, place: Place) -> u16 {
         if self.used == self.groups.len() {
             self.groups.push(Group::default());
@@ -44,6 +52,11 @@ impl Folding {
         self.used as u16
     }
 
+    /// Whether keys have been touched of which it has not been told what has changed.
+    pub(super) fn is_pending(&self) -> bool {
+        self.used > 0
+    }
+
     /// Whether no further key can be numbered.
     pub(super) fn is_full(&self) -> bool {
         self.used == u16::MAX as usize
@@ -52,12 +65,11 @@ impl Folding {
 
 impl<K: Key, const N: usize> MultiJoin<K, N> {
     /// Takes in the rows of an input that may update and take back, or whose partners need more than the product.
-    pub(super) fn fold_in(&mut self, input: usize, arrivals: &mut Arrivals<K>, cx: &mut Cx<'_>) {
-        self.accounts[input].rows += arrivals.rows.len() as u64 + arrivals.late;
-        self.accounts[input].late += arrivals.late;
+    pub(super) fn fold_in(&mut self, input: usize, arrivals: &mut Arrivals<K>, from: usize, cx: &mut Cx<'_>) {
+        self.folding.begin(input);
         let kinds = &arrivals.kinds;
         let mut rows = arrivals.rows.drain(..);
-        let mut index = 0;
+        let mut index = from;
         while let Some(Arrival { key, hash, time, id }) = rows.next() {
             let coming = rows.as_slice();
             if let Some(next) = coming.get(AHEAD) {
@@ -89,11 +101,13 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                     None => self.accounts[input].orphan += 1,
                 }
             }
-            if self.folding.is_full() {
-                self.unfold(input, cx.out);
+            if self.folding.is_full() && !self.unfold(cx.out) {
+                break;
             }
         }
-        self.unfold(input, cx.out);
+        self.unfold(cx.out);
+        let rows: Vec<Arrival<K>> = rows.collect();
+        self.wait(input, rows, kinds, index);
     }
 
     pub(super) fn touch(&mut self, place: Place, time: EventTime) -> usize {
@@ -213,10 +227,14 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.folding.groups[number].pairs.push(Pair::removed(id));
     }
 
-    /// Tells what has changed under each key that was touched.
-    pub(super) fn unfold(&mut self, input: usize, out: &mut Outbox) {
-        for number in 0..std::mem::take(&mut self.folding.used) {
-            let group = &mut self.folding.groups[number];
+    /// Tells what has changed under each key that was touched, until the outbox is full; returns whether that is all.
+    pub(super) fn unfold(&mut self, out: &mut Outbox) -> bool {
+        let input = self.folding.input;
+        while self.folding.told < self.folding.used {
+            if self.combos.len() >= COMBOS_MAX && !self.select(out) {
+                return false;
+            }
+            let group = &mut self.folding.groups[self.folding.told];
             let (place, cause) = (group.place.take(), group.cause.unwrap_or(EventTime::MIN));
             let place = place.expect("a group has a place until it is told");
             let pairs = std::mem::take(&mut group.pairs);
@@ -231,11 +249,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             if self.table.view(place).0.present() == 0 {
                 self.forget(place);
             }
-            self.folding.groups[number].pairs = pairs;
-            if self.combos.len() >= COMBOS_MAX {
-                self.select(out);
-            }
+            self.folding.groups[self.folding.told].pairs = pairs;
+            self.folding.told += 1;
         }
-        self.select(out);
+        (self.folding.used, self.folding.told) = (0, 0);
+        self.select(out)
     }
 }

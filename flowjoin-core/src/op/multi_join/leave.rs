@@ -36,6 +36,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             _ => return,
         }
         let (mut met, mut unmet) = (Vec::new(), Vec::new());
+        self.folding.begin(input);
         for (index, &Due { hash, id, .. }) in due.iter().enumerate() {
             if let Some(next) = due.get(index + super::AHEAD) {
                 self.table.prefetch(next.hash);
@@ -52,10 +53,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let left = if self.met[input].remove(id) { &mut met } else { &mut unmet };
             left.push(id);
             if self.folding.is_full() {
-                self.unfold(input, out);
+                self.unfold(out);
             }
         }
-        self.unfold(input, out);
+        self.unfold(out);
         self.rows.discard(input, &met);
         self.accounts[input].open -= unmet.len() as u64;
         self.accounts[input].expired += unmet.len() as u64;
