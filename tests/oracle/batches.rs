@@ -176,8 +176,7 @@ fn check(parallelism: usize, inputs: &[Input], batches: &[Batch]) -> Result<(), 
             t.send_all(NAMES[input], of_input.iter().map(arrival).collect());
             let changes = t.take_changes::<Joined>("out");
             check_net(&changes)?;
-            let applied = standing.apply_batch(changes);
-            prop_assert!(applied.is_ok(), "{}", applied.unwrap_err());
+            standing.apply_batch(changes).map_err(|wrong| TestCaseError::fail(wrong.to_string()))?;
             prop_assert_eq!(standing.table(), by_definition(inputs, &held));
         }
     }
