@@ -13,6 +13,11 @@ use std::path::Path;
 
 use flowjoin::prelude::*;
 
+#[path = "chance.rs"]
+mod chance;
+
+use chance::Chance;
+
 /// What to write.
 pub(crate) struct Shape {
     /// How many orders.
@@ -93,31 +98,6 @@ fn write_lines(path: &Path, mut lines: Vec<Arrival>) -> io::Result<()> {
         writeln!(file, "{}", arrival.line)?;
     }
     file.flush()
-}
-
-/// Random numbers (splitmix64), the same for the same seed on every machine.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn between(&mut self, start: i64, end: i64) -> i64 {
-        start + self.below((end - start) as u64) as i64
-    }
-
-    fn one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
 }
 
 /// Between two orders.

@@ -1,4 +1,4 @@
-//! Three questions about the flights out of New York in January 2013, with the answers that a database gives.
+//! Four questions about the flights out of New York in January 2013, with the answers that a database gives.
 //!
 //! `cargo run --release --example flights` reads `examples/data/nycflights`, prints each question with the answer got
 //! and the one expected, and ends with an error if they differ.
@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::hash::Hash;
 use std::path::{Path, PathBuf};
 
 use flowjoin::connectors::MemorySink;
@@ -45,9 +46,10 @@ impl<const DAYS_BACK: i64> Event for Weather<DAYS_BACK> {
 }
 
 /// A plane: a table without a time, so its rows happen when they are read.
-#[derive(Clone, Debug, Serialize, Deserialize, Event)]
+#[derive(Clone, Debug, Serialize, Deserialize, Event, Keyed)]
 #[event(time = ingestion)]
 struct Plane {
+    #[key]
     tailnum: String,
     seats: u32,
 }
@@ -85,6 +87,7 @@ pub(crate) async fn answers(data: &Path, scratch: &Path, config: &Config) -> flo
         .await?,
         weather::<31>("the same, weather as one file in its own order", data, one_file, config).await?,
         planes(data, config).await?,
+        fleet(data, config).await?,
         triples(data, config).await?,
     ])
 }
@@ -150,9 +153,54 @@ async fn planes(data: &Path, config: &Config) -> flowjoin::Result<Answer> {
     })
 }
 
+/// The flights with and without a known plane, the planes that flew and that did not, and all of both side by side:
+/// semi, anti and full joins.
+async fn fleet(data: &Path, config: &Config) -> flowjoin::Result<Answer> {
+    let flow = Flow::new("flights and the fleet");
+    let flights = flights(&flow, data).key_by(|flight| flight.tailnum.clone());
+    let planes = flow.stream::<Plane>(Csv::file(data.join("planes.csv")).nulls(["NA"])).latest_by_key();
+    let planes = planes.key_by(|plane| Some(plane.tailnum.clone()));
+    let [known, unknown, flew, stayed] = ["known", "unknown", "flew", "stayed"].map(MemorySink::new);
+    let all = MemorySink::new("all");
+
+    let with = flights.clone().where_exists(planes.clone()).named("known").keep_forever();
+    with.into_rows().map(|flight| flight.tailnum).sink_to(known.clone());
+    let without = flights.clone().where_not_exists(planes.clone()).named("unknown").keep_forever();
+    without.into_rows().map(|flight| flight.tailnum).sink_to(unknown.clone());
+    let with = planes.clone().where_exists(flights.clone()).named("flew").keep_forever();
+    with.into_rows().map(|plane| Some(plane.tailnum)).sink_to(flew.clone());
+    let without = planes.clone().where_not_exists(flights.clone()).named("stayed").keep_forever();
+    without.into_rows().map(|plane| Some(plane.tailnum)).sink_to(stayed.clone());
+    let full = flights.optional().join(planes.optional()).named("all").keep_forever();
+    full.select(|flight, plane| (flight.is_some(), plane.map(|plane| (plane.tailnum.clone(), plane.seats))))
+        .sink_to(all.clone());
+
+    let report = flow.start(config.clone())?.wait().await?;
+    let [known, unknown, flew, stayed] = [known, unknown, flew, stayed].map(|sink| standing(sink.changes()));
+    let all = standing(all.changes());
+    let count = |of: fn(bool, bool) -> bool| {
+        all.iter().filter(|((flight, plane), _)| of(*flight, plane.is_some())).map(|(_, count)| count).sum()
+    };
+    let seats = all.iter().filter(|((flight, _), _)| *flight);
+    let seats = seats.filter_map(|((_, plane), count)| plane.as_ref().map(|plane| i64::from(plane.1) * count)).sum();
+    let rows = |table: &HashMap<Option<String>, i64>| table.values().sum();
+    let nameless = unknown.get(&None).copied().unwrap_or_default();
+    Ok(Answer {
+        question: "flights with a plane; without, of these without a tail number; planes that flew; that did not; \
+                   all side by side: rows, without a plane, without a flight, seats of both",
+        got: [
+            vec![rows(&known), rows(&unknown), nameless, rows(&flew), rows(&stayed)],
+            vec![count(|_, _| true), count(|_, plane| !plane), count(|flight, _| !flight), seats],
+        ]
+        .concat(),
+        expected: vec![22_525, 4_479, 155, 2_609, 713, 27_717, 4_479, 713, 3_075_040],
+        report,
+    })
+}
+
 /// The final table of a changelog: how often each row stands once all changes are applied, in the order they came.
-fn standing(changes: Vec<Change<Flown>>) -> HashMap<Flown, i64> {
-    let mut table: HashMap<Flown, i64> = HashMap::new();
+fn standing<T: Eq + Hash>(changes: Vec<Change<T>>) -> HashMap<T, i64> {
+    let mut table: HashMap<T, i64> = HashMap::new();
     for Change { kind, row, .. } in changes {
         let count = table.entry(row).or_default();
         *count += if kind.adds() { 1 } else { -1 };

@@ -20,7 +20,8 @@ async fn the_answers_are_those_of_a_database_and_no_row_is_late() {
 
         let got: Vec<Vec<i64>> = answers.iter().map(|answer| answer.got.clone()).collect();
         let weather = vec![80_861, 4_852_080];
-        assert_eq!(got, [weather.clone(), weather, vec![27_004, 4_479, 155, 3_075_040], vec![51_142]]);
+        let fleet = vec![22_525, 4_479, 155, 2_609, 713, 27_717, 4_479, 713, 3_075_040];
+        assert_eq!(got, [weather.clone(), weather, vec![27_004, 4_479, 155, 3_075_040], fleet, vec![51_142]]);
         for answer in &answers {
             let report = &answer.report;
             assert!(report.is_balanced(), "{report}");
@@ -32,5 +33,12 @@ async fn the_answers_are_those_of_a_database_and_no_row_is_late() {
         let planes = answers[2].report.steps.iter().find(|step| step.kind == "join").unwrap();
         assert_eq!(planes.inputs[0].account.null_key, 155);
         assert_eq!(planes.inputs[0].account.matched, 22_525);
+        let matched = |step: &str, input: usize| answers[3].report.step(step).unwrap().inputs[input].account.matched;
+        for step in ["known", "unknown", "all"] {
+            assert_eq!([matched(step, 0), matched(step, 1)], [22_525, 2_609], "{step}");
+        }
+        for step in ["flew", "stayed"] {
+            assert_eq!([matched(step, 0), matched(step, 1)], [2_609, 22_525], "{step}");
+        }
     }
 }

@@ -219,6 +219,23 @@ impl<K: Key> Key for Option<K> {
     }
 }
 
+/// A key whose nulls are equal to each other and match: `IS NOT DISTINCT FROM` in SQL.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NullSafe<K>(pub K);
+
+impl<K: Key> Key for NullSafe<K> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+    fn decode(bytes: &mut &[u8]) -> Result<Self, KeyError> {
+        K::decode(bytes).map(NullSafe)
+    }
+    fn stable_hash(&self, scratch: &mut Vec<u8>) -> u64 {
+        self.0.stable_hash(scratch)
+    }
+}
+
 macro_rules! tuple_keys {
     ($($name:ident),*) => {
         impl<$($name: Key),*> Key for ($($name,)*) {

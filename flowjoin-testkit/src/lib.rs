@@ -11,6 +11,6 @@ mod driver;
 mod ends;
 pub mod oracle;
 
-pub use changelog::{ChangelogChecker, NotStanding};
+pub use changelog::{ChangelogChecker, IllegalChange, NotStanding, NotUnique};
 pub use driver::{Output, ScriptError, TestFlow};
 pub use ends::{TestSink, TestSource};

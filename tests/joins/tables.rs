@@ -183,6 +183,28 @@ fn exists_and_not_exists_say_each_row_once() {
 }
 
 #[test]
+fn null_keys_match_each_other_where_that_is_asked_for() {
+    check(
+        |flow| {
+            let keyed = |name: &str| flow.stream::<Order>(TestSource::new(name)).key_by_null_safe(|order| order.user);
+            let join = keyed("a").join(keyed("b").optional()).keep_forever();
+            join.select(|a, b| (a.item.clone(), b.map(|b| b.item.clone()))).sink_to(TestSink::new("out"));
+        },
+        "a item=x
+         b user=1 item=y
+         b item=z",
+        expect![[r#"
+            a item=x
+              out: +I x, -
+            b user=1 item=y
+            b item=z
+              out: -D x, -
+              out: +I x, z
+        "#]],
+    );
+}
+
+#[test]
 fn a_condition_decides_who_is_a_match() {
     check(
         |flow| {
@@ -334,4 +356,87 @@ fn expiry_may_unmatch_or_retract() {
             clock 11s
         "#]],
     );
+}
+
+#[test]
+fn what_expired_in_silence_is_remembered_in_joins_of_two() {
+    // A row that was shown because a partner existed stands after that has expired, is not shown twice, and is taken
+    // back when it goes itself.
+    check(
+        |flow| {
+            let left = users(flow).key_by(|user| Some(user.id));
+            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user).ttl(secs(5));
+            let known = left.where_exists(right).keep_forever().into_rows();
+            known.map(|user| user.name).sink_to(TestSink::new("out"));
+        },
+        "users id=1 name=ann
+         b user=1 item=x
+         clock 6s
+         b user=1 item=y
+         clock 12s
+         users id=1 name=bob
+         users op=-D id=1 name=bob",
+        expect![[r#"
+            users id=1 name=ann
+            b user=1 item=x
+              out: +I ann
+            clock 6s
+            b user=1 item=y
+            clock 12s
+            users id=1 name=bob
+              out: -D ann
+            users op=-D id=1 name=bob
+        "#]],
+    );
+    // With a condition, a gap that was filled by a row that has expired since was not told.
+    check(
+        |flow| {
+            let left = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
+            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user).ttl(secs(5));
+            let join = left.join(right.optional()).on(|a, b| a.item < b.item).keep_forever();
+            join.select(|a, b| (a.item.clone(), b.map(|b| b.item.clone()))).sink_to(TestSink::new("out"));
+        },
+        "a user=1 item=m
+         b user=1 item=a
+         b user=1 item=z
+         clock 4s
+         b user=1 item=b
+         clock 6s
+         a user=1 item=n
+         b user=1 item=y",
+        expect![[r#"
+            a user=1 item=m
+              out: +I m, -
+            b user=1 item=a
+            b user=1 item=z
+              out: -D m, -
+              out: +I m, z
+            clock 4s
+            b user=1 item=b
+            clock 6s
+            a user=1 item=n
+              out: +I n, -
+            b user=1 item=y
+              out: -D n, -
+              out: +I m, y
+              out: +I n, y
+        "#]],
+    );
+}
+
+#[test]
+fn a_change_of_very_many_results_does_not_touch_the_others_of_its_batch() {
+    let mut t = TestFlow::new(|flow| {
+        let join = orders(flow).join(by_some_id(&users(flow))).keep_forever();
+        join.select(|order, user| (order.item.clone(), user.name.clone())).sink_to(TestSink::new("out"));
+    });
+    let many = vec!["user=1 item=tea"; 2_000].join(" ; ");
+    t.play(&format!(
+        "users id=1 name=ann ; id=2 name=bob ; id=3 name=cy
+         orders {many} ; user=2 item=milk ; user=3 item=rice"
+    ));
+    let told = t.play("users id=1 name=eve ; id=2 name=dan ; op=-D id=3 name=x");
+    assert_eq!(told.matches("-U tea, ann").count(), 2_000);
+    assert_eq!(told.matches("+U tea, eve").count(), 2_000);
+    assert!(told.ends_with("  out: -U milk, bob\n  out: +U milk, dan\n  out: -D rice, cy\n"), "{}", told.len());
 }

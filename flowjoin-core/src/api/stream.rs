@@ -12,7 +12,7 @@ use crate::batch::{AnyBatch, Batch, Kinds};
 use crate::change::{Change, RowKind};
 use crate::io::Sink;
 use crate::io::erased::erase_sink;
-use crate::key::Key;
+use crate::key::{Key, NullSafe};
 use crate::op::chain::{Apply, BatchFn, Pass};
 use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::{Data, Keyed};
@@ -209,6 +209,19 @@ impl<T, M> Stream<T, M> {
     {
         let label = function_name::<F>();
         KeyedStream::by(self.out, label, Arc::new(key), Location::caller())
+    }
+
+    /// As [`key_by`](Self::key_by), for a key that may be null where nulls are to match each other: all inputs of the join
+    /// have to be keyed so. All rows with a null key then meet in one task.
+    #[track_caller]
+    pub fn key_by_null_safe<K: Key, F>(self, key: F) -> KeyedStream<NullSafe<K>, T, M>
+    where
+        T: Data,
+        M: Mode,
+        F: Fn(&T) -> K + Send + Sync + 'static,
+    {
+        let label = function_name::<F>();
+        KeyedStream::by(self.out, label, Arc::new(move |row: &T| NullSafe(key(row))), Location::caller())
     }
 
     /// Keys the rows by the key of their [`Keyed`].

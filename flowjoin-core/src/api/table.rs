@@ -10,6 +10,7 @@
 //! `-D` for one that went; nothing for a row that came again as it was. Changes of one key within one batch are folded.
 
 use std::cmp::Ordering;
+use std::hash::Hash;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +30,7 @@ use crate::op::Port;
 use crate::op::chain::{Apply, BatchFn};
 use crate::op::joined::Identity;
 use crate::op::key_by::KeyBy;
-use crate::op::normalize::{History, Replace, Versions};
+use crate::op::normalize::{Conflict, History, Replace, Settled, Versions};
 use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::{Data, Event, Keyed};
 use crate::state::{Keeps, StateShape, StateSpec};
@@ -101,14 +102,14 @@ impl<T: Keyed> Table<T::Key, T> {
 
     /// The table as a keyed stream: an input of joins, with a time-to-live of its own if that is wanted.
     pub fn keyed(&self) -> KeyedStream<T::Key, T, Changelog> {
-        KeyedStream::arranged(self.out.clone(), Some(unique::<T>()))
+        KeyedStream::arranged(self.out.clone(), Some(unique::<T>(true)))
     }
 
     /// Arranges the rows by another key, of which many may have the same: orders by the user who placed them. An update
     /// that changes that key takes the row from one and gives it to the other.
     #[track_caller]
     pub fn key_by<K: Key, F: Fn(&T) -> K + Send + Sync + 'static>(&self, key: F) -> KeyedStream<K, T, Changelog> {
-        self.at_place(Location::caller()).key_by(key).unique(unique::<T>())
+        self.at_place(Location::caller()).key_by(key).unique(unique::<T>(false))
     }
 
     /// In a join on its key, the table need not have a row: it then comes out with `None` for it.
@@ -194,11 +195,34 @@ impl<T: Data> Stream<T, Changelog> {
     /// As [`to_table`](Self::to_table), where rows have an upstream key of their own: a row replaces, in its place, the
     /// one with the same upstream key, and is taken back whatever its other fields are.
     #[track_caller]
-    pub fn to_table_by<U: PartialEq, F: Fn(&T) -> U + Send + Sync + 'static>(self, upstream: F) -> Table<T::Key, T>
+    pub fn to_table_by<U: Hash + Eq, F: Fn(&T) -> U + Send + Sync + 'static>(self, upstream: F) -> Table<T::Key, T>
     where
         T: Keyed,
     {
-        Table::of_history(self, Some(Arc::new(move |a, b| upstream(a) == upstream(b))), Location::caller())
+        Table::of_history(self, Some(Identity::by(upstream)), Location::caller())
+    }
+
+    /// The changelog as a table as of the watermark: changes wait until it has passed them, are made in the order of
+    /// their times, and give one net change a key. Disorder between upstream keys is never seen, at the price of waiting.
+    /// Where two rows stand under a key then, it is for [`Conflict`] to say what counts.
+    #[track_caller]
+    pub fn to_settled_table(self, conflict: Conflict) -> Table<T::Key, T>
+    where
+        T: Keyed,
+    {
+        Table::of_settled(self, None, conflict, Location::caller())
+    }
+
+    /// As [`to_settled_table`](Self::to_settled_table), where rows have an upstream key of their own: a row replaces, in
+    /// its place, the one with the same upstream key. It is taken back by an equal row alone.
+    #[track_caller]
+    pub fn to_settled_table_by<U, F>(self, upstream: F, conflict: Conflict) -> Table<T::Key, T>
+    where
+        T: Keyed,
+        U: Hash + Eq,
+        F: Fn(&T) -> U + Send + Sync + 'static,
+    {
+        Table::of_settled(self, Some(Identity::by(upstream)), conflict, Location::caller())
     }
 }
 
@@ -208,10 +232,23 @@ impl<T: Keyed> Table<T::Key, T> {
         identity: Option<Identity<T>>,
         place: &'static Location<'static>,
     ) -> Self {
-        let keyed =
-            KeyedStream::<T::Key, T, Changelog>::by(changes.out, T::key_name().to_string(), Arc::new(T::key), place)
-                .out;
         let build = Build::Operator(Arc::new(move |_| Box::new(History::<T::Key, T>::new(identity.clone()))));
+        Table::of_changelog(changes, build, place)
+    }
+
+    fn of_settled(
+        changes: Stream<T, Changelog>,
+        identity: Option<Identity<T>>,
+        conflict: Conflict,
+        place: &'static Location<'static>,
+    ) -> Self {
+        let build = Build::Operator(Arc::new(move |_| Box::new(Settled::<T::Key, T>::new(identity.clone(), conflict))));
+        Table::of_changelog(changes, build, place)
+    }
+
+    fn of_changelog(changes: Stream<T, Changelog>, build: Build, place: &'static Location<'static>) -> Self {
+        let key = T::key_name().to_string();
+        let keyed = KeyedStream::<T::Key, T, Changelog>::by(changes.out, key, Arc::new(T::key), place).out;
         Table { out: normalized(keyed, T::key_name(), build, place), versions: Arc::default(), rows: PhantomData }
     }
 }
@@ -224,8 +261,8 @@ pub(super) fn in_order<T: Data>(from: Output, by_key: &ByKey<T>, place: &'static
     apply(table, "changes", Arc::new(changes), place)
 }
 
-fn unique<T: Keyed>() -> Unique<T> {
-    Unique { same: Arc::new(|a, b| a.key() == b.key()), name: T::key_name().to_string() }
+fn unique<T: Keyed>(whole: bool) -> Unique<T> {
+    Unique { same: Identity::by(T::key), name: T::key_name().to_string(), whole }
 }
 
 fn exchange(

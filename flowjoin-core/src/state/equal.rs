@@ -21,6 +21,15 @@ impl Equality {
         let mut expected = Expected(&self.bytes);
         encode(other, &mut expected) && expected.0.is_empty()
     }
+
+    /// A hash of a row: equal rows have the same.
+    pub fn print<T: Data>(&mut self, row: &T) -> u64 {
+        self.bytes.clear();
+        if !encode(row, &mut self.bytes) {
+            return 0;
+        }
+        twox_hash::XxHash3_64::oneshot(&self.bytes)
+    }
 }
 
 // Takes the bytes that it expects, and no others: rows that differ are told apart at the first field that does.

@@ -3,12 +3,13 @@
 //! `cargo run --release -p flowjoin-testkit --bin conformance -- FILE…`
 //!
 //! A line for each case that failed or could not be played; the last line is `N passed, N failed, N skipped`. The exit
-//! code is 1 if a case failed, and 2 if a file could not be read.
+//! code is 1 if a case failed, and 2 if a file could not be read or has a case that is not of the format: such cases are
+//! named with their file and id, and the other cases of that file are not played.
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use flowjoin_testkit::conformance::{CaseFile, Outcome, run};
+use flowjoin_testkit::conformance::{CaseFile, Outcome, ReadError, run};
 
 #[derive(Default)]
 struct Tally {
@@ -27,8 +28,8 @@ fn main() -> ExitCode {
     // The text of a panic of an engine is part of the line of its case.
     std::panic::set_hook(Box::new(|_| {}));
     let mut tally = Tally::default();
-    for file in &files {
-        play_file(Path::new(file), &mut tally);
+    for (path, file) in files.iter().zip(CaseFile::read_all(&files)) {
+        play_file(Path::new(path), file, &mut tally);
     }
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
     match tally {
@@ -38,8 +39,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn play_file(path: &Path, tally: &mut Tally) {
-    let file = match CaseFile::read(path) {
+fn play_file(path: &Path, file: Result<CaseFile, ReadError>, tally: &mut Tally) {
+    let file = match file {
         Ok(file) => file,
         Err(error) => {
             eprintln!("{}", with_sources(&error));
@@ -57,6 +58,10 @@ fn play_file(path: &Path, tally: &mut Tally) {
             Outcome::NotApplicable(reason) => {
                 println!("skip {}: {}", case.id, one_line(&reason));
                 tally.skipped += 1;
+            }
+            Outcome::Malformed(reason) => {
+                eprintln!("{}, case {}: {}", path.display(), case.id, one_line(&reason));
+                tally.unreadable += 1;
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use flowjoin_core::RowKind;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::cell::{CellRow, row_text};
@@ -84,6 +85,14 @@ pub trait Engine {
         Err(EngineError::Unsupported("announce"))
     }
 
+    /// What waits in a mini-batch is worked on.
+    ///
+    /// # Errors
+    /// If the operator has none.
+    fn flush(&mut self) -> Result<(), EngineError> {
+        Err(EngineError::Unsupported("flush"))
+    }
+
     /// All that came out since this was last called; called after each step.
     fn observe(&mut self) -> Observed;
 }
@@ -139,7 +148,8 @@ pub struct SideRow {
 }
 
 /// Whether those downstream should wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Status {
     /// They need not.
     Idle,
@@ -174,6 +184,8 @@ pub enum Unbuilt {
     NotApplicable(String),
     /// The operator exists and refuses this configuration, by design.
     Refused(String),
+    /// The configuration is none: what it says does not exist, or is misspelt.
+    Malformed(String),
 }
 
 impl fmt::Display for OutRow {

@@ -8,7 +8,9 @@ mod flow;
 mod generator;
 mod interval;
 mod join;
+mod materializer;
 mod merge;
+mod mini_batch;
 
 pub use alignment::AlignmentEngine;
 pub use generator::{GeneratorEngine, GeneratorRules};
@@ -19,12 +21,14 @@ use flowjoin_core::{EventTime, Watermark};
 use super::engine::{Engine, Unbuilt};
 use super::interval_rules::IntervalRules;
 use super::join_rules::JoinRules;
+use super::materializer_rules::MaterializerRules;
 use super::model::Case;
 use super::rules::{NoRules, Rules};
-use super::spec::{IntervalSpec, JoinSpec, Need, check_demands};
+use super::spec::{IntervalSpec, JoinSpec, MaterializerSpec, Need, check_demands};
 
 /// What the engines of regular and multi joins can do beyond a plain join of append-only inputs.
-pub const JOIN_MEETS: &[Need] = &[Need::Retractions, Need::Filters];
+pub const JOIN_MEETS: &[Need] =
+    &[Need::Retractions, Need::Replacements, Need::Filters, Need::Conditions, Need::Existence];
 
 /// What the engine of interval joins can do beyond a plain join of append-only inputs.
 pub const INTERVAL_MEETS: &[Need] = &[Need::Filters];
@@ -38,7 +42,7 @@ pub fn engine_for(case: &Case, parallelism: usize) -> Result<Box<dyn Engine>, Un
         "watermark_merge" => Ok(Box::new(MergeEngine::of(case)?)),
         "watermark_alignment" => Ok(Box::new(AlignmentEngine::of(case)?)),
         "watermark_generator" => Ok(Box::new(GeneratorEngine::of(case)?)),
-        "regular_join" | "multi_join" => {
+        "regular_join" | "multi_join" | "mini_batch_join" => {
             let spec = JoinSpec::of(case)?;
             check_demands(&spec.demands, JOIN_MEETS)?;
             join::engine(&spec, parallelism)
@@ -47,6 +51,9 @@ pub fn engine_for(case: &Case, parallelism: usize) -> Result<Box<dyn Engine>, Un
             let spec = IntervalSpec::of(case)?;
             check_demands(&spec.demands, INTERVAL_MEETS)?;
             interval::engine(&spec, parallelism)
+        }
+        "upsert_materializer" | "compacting_materializer" => {
+            materializer::engine(&MaterializerSpec::of(case)?, parallelism)
         }
         other => Err(Unbuilt::NotApplicable(format!("there is no engine for `{other}`"))),
     }
@@ -58,7 +65,10 @@ pub fn engine_for(case: &Case, parallelism: usize) -> Result<Box<dyn Engine>, Un
 /// As [`engine_for`].
 pub fn rules_for(case: &Case) -> Result<Box<dyn Rules>, Unbuilt> {
     Ok(match case.operator.as_str() {
-        "regular_join" | "multi_join" => Box::new(JoinRules::new(JoinSpec::of(case)?)),
+        "regular_join" | "multi_join" | "mini_batch_join" => Box::new(JoinRules::new(JoinSpec::of(case)?)),
+        "upsert_materializer" | "compacting_materializer" => {
+            Box::new(MaterializerRules::new(MaterializerSpec::of(case)?))
+        }
         "interval_join" => Box::new(IntervalRules::new(IntervalSpec::of(case)?)),
         "watermark_generator" => Box::new(GeneratorRules::of(case)?),
         _ => Box::new(NoRules),
@@ -68,7 +78,12 @@ pub fn rules_for(case: &Case) -> Result<Box<dyn Rules>, Unbuilt> {
 /// As how many tasks an operator is tried: what comes out must not depend on it.
 pub fn parallelisms(case: &Case) -> &'static [usize] {
     match case.operator.as_str() {
-        "regular_join" | "multi_join" | "interval_join" => &[1, 4],
+        "regular_join"
+        | "multi_join"
+        | "mini_batch_join"
+        | "interval_join"
+        | "upsert_materializer"
+        | "compacting_materializer" => &[1, 4],
         _ => &[1],
     }
 }
@@ -90,12 +105,12 @@ pub fn flink_number(frontier: Watermark) -> i64 {
 fn option<T: serde::de::DeserializeOwned>(case: &Case, name: &str) -> Result<Option<T>, Unbuilt> {
     let value = case.config.get(name).cloned().unwrap_or_default();
     let parsed: Result<Option<T>, _> = serde_json::from_value(value);
-    parsed.map_err(|error| Unbuilt::NotApplicable(format!("the option `{name}`: {error}")))
+    parsed.map_err(|error| Unbuilt::Malformed(format!("the option `{name}`: {error}")))
 }
 
 // An option that a case must have.
 fn required<T: serde::de::DeserializeOwned>(case: &Case, name: &str) -> Result<T, Unbuilt> {
-    option(case, name)?.ok_or_else(|| Unbuilt::NotApplicable(format!("the case has no option `{name}`")))
+    option(case, name)?.ok_or_else(|| Unbuilt::Malformed(format!("the case has no option `{name}`")))
 }
 
 // A number in a case is not a promise that so much memory is there.

@@ -1,14 +1,13 @@
 //! What a step must give, read from its `expect`.
 
-use std::collections::BTreeMap;
-
 use flowjoin_core::RowKind;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::cell::{CellRow, cells};
 use super::engine::{AlignmentView, OutRow, SideRow, Status};
-use super::model::{Case, Step};
+use super::model::{Case, Step, Strict};
 
 /// What a step must give. Of what is optional here, none means that nothing is asserted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,127 +35,121 @@ impl Expected {
     /// # Errors
     /// If it asserts something that nothing here can compare; the text is the reason.
     pub fn of(case: &Case, step: &Step) -> Result<Expected, String> {
-        let written: Written = match &step.expect {
-            None => Written::default(),
-            Some(value) => serde_json::from_value(value.clone()).map_err(|e| format!("`expect`: {e}"))?,
-        };
-        let is_strict = |what: &str| case.strict.iter().any(|name| name == what);
-        if let Some(name) = written.other.keys().next() {
-            return Err(format!("nothing here compares the assertion `{name}`"));
+        let written = step.expect.clone().unwrap_or_default();
+        if written.lookups.is_some() || case.strict.contains(&Strict::Lookups) {
+            return Err("nothing here counts look-ups".to_string());
         }
-        if let Some(name) = case.strict.iter().find(|name| !matches!(name.as_str(), "watermark" | "status")) {
-            return Err(format!("nothing here observes `{name}`"));
-        }
-        let [late_left, late_right] = [written.side.late_left, written.side.late_right].map(Vec::from_iter);
-        if let Some(name) = written.side.other.keys().next() {
-            return Err(format!("nothing here compares the side output `{name}`"));
-        }
+        let is_strict = |what: Strict| case.strict.contains(&what);
         let state = written.state.unwrap_or_default();
-        if let Some(name) = state.other.keys().next() {
-            return Err(format!("nothing here compares the state `{name}`"));
-        }
+        let late = [written.side.late_left, written.side.late_right];
         Ok(Expected {
             out: written.out.into_iter().map(WrittenRow::into_out).collect(),
-            late: [late_left, late_right].map(|rows| rows.into_iter().map(WrittenSide::into_side).collect()),
-            watermarks: one_or_many(written.watermark.as_ref(), is_strict("watermark"))?,
-            statuses: one_or_many(written.status.as_ref(), is_strict("status"))?
-                .map(|statuses: Vec<WrittenStatus>| statuses.into_iter().map(WrittenStatus::into_status).collect()),
+            late: late.map(|rows| rows.into_iter().map(WrittenSide::into_side).collect()),
+            watermarks: written.watermark.or(is_strict(Strict::Watermark).then(OneOrMany::default)).map(|list| list.0),
+            statuses: written.status.or(is_strict(Strict::Status).then(OneOrMany::default)).map(|list| list.0),
             state_rows: state.rows,
             alignment: state.max_allowed.map(|max_allowed| AlignmentView { max_allowed, paused: state.paused }),
         })
     }
 }
 
-// Absent is no assertion, or none of it if strict; null is none of it; else one value or a list.
-fn one_or_many<T: serde::de::DeserializeOwned>(
-    written: Option<&Option<Value>>,
-    strict: bool,
-) -> Result<Option<Vec<T>>, String> {
-    let list = match written {
-        None => return Ok(strict.then(Vec::new)),
-        Some(None) => return Ok(Some(Vec::new())),
-        Some(Some(Value::Array(values))) => Value::Array(values.clone()),
-        Some(Some(value)) => Value::Array(vec![value.clone()]),
-    };
-    serde_json::from_value(list).map(Some).map_err(|error| format!("`expect`: {error}"))
-}
-
-#[derive(Default, Deserialize)]
-struct Written {
+/// What a step must give, as it is written. What is absent is not asserted, except that no `out` is no output.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WrittenExpect {
     #[serde(default)]
     out: Vec<WrittenRow>,
     #[serde(default)]
     side: WrittenSides,
     #[serde(default, deserialize_with = "present")]
-    watermark: Option<Option<Value>>,
+    watermark: Option<OneOrMany<i64>>,
     #[serde(default, deserialize_with = "present")]
-    status: Option<Option<Value>>,
+    status: Option<OneOrMany<Status>>,
     #[serde(default)]
     state: Option<WrittenState>,
-    #[serde(flatten)]
-    other: Map<String, Value>,
+    #[serde(default)]
+    lookups: Option<Value>,
 }
 
-// Keeps apart a field that is absent (none) and one that is null (some none).
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Value>>, D::Error> {
-    Option::<Value>::deserialize(deserializer).map(Some)
+// Null is none, a value is one.
+#[derive(Clone, Debug)]
+struct OneOrMany<T>(Vec<T>);
+
+impl<T> Default for OneOrMany<T> {
+    fn default() -> Self {
+        OneOrMany(Vec::new())
+    }
 }
 
-#[derive(Deserialize)]
+impl<'de, T: DeserializeOwned> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let list = match Value::deserialize(deserializer)? {
+            Value::Null => Vec::new(),
+            Value::Array(values) => values,
+            value => vec![value],
+        };
+        serde_json::from_value(Value::Array(list)).map(OneOrMany).map_err(serde::de::Error::custom)
+    }
+}
+
+// Keeps apart a field that is absent and one that is null.
+fn present<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct WrittenRow {
     kind: RowKind,
-    row: Vec<Value>,
+    row: WrittenValues,
     #[serde(default)]
     ts: Option<i64>,
 }
 
-impl WrittenRow {
-    fn into_out(self) -> OutRow {
-        OutRow { kind: self.kind, row: cells(&self.row), ts: self.ts }
+// The values of a row, of which there is one at least.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Vec<Value>")]
+struct WrittenValues(CellRow);
+
+impl TryFrom<Vec<Value>> for WrittenValues {
+    type Error = &'static str;
+
+    fn try_from(row: Vec<Value>) -> Result<WrittenValues, &'static str> {
+        if row.is_empty() { Err("a row without values") } else { Ok(WrittenValues(cells(&row))) }
     }
 }
 
-#[derive(Default, Deserialize)]
+impl WrittenRow {
+    fn into_out(self) -> OutRow {
+        OutRow { kind: self.kind, row: self.row.0, ts: self.ts }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct WrittenSides {
     #[serde(default)]
     late_left: Vec<WrittenSide>,
     #[serde(default)]
     late_right: Vec<WrittenSide>,
-    #[serde(flatten)]
-    other: BTreeMap<String, Value>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct WrittenSide {
-    row: Vec<Value>,
+    row: WrittenValues,
     #[serde(default)]
     ts: Option<i64>,
 }
 
 impl WrittenSide {
     fn into_side(self) -> SideRow {
-        let row: CellRow = cells(&self.row);
-        SideRow { row, ts: self.ts }
+        SideRow { row: self.row.0, ts: self.ts }
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum WrittenStatus {
-    Idle,
-    Active,
-}
-
-impl WrittenStatus {
-    fn into_status(self) -> Status {
-        match self {
-            WrittenStatus::Idle => Status::Idle,
-            WrittenStatus::Active => Status::Active,
-        }
-    }
-}
-
-#[derive(Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct WrittenState {
     #[serde(default)]
     rows: Option<Vec<u64>>,
@@ -164,8 +157,6 @@ struct WrittenState {
     max_allowed: Option<i64>,
     #[serde(default)]
     paused: Vec<usize>,
-    #[serde(flatten)]
-    other: BTreeMap<String, Value>,
 }
 
 #[cfg(test)]
@@ -206,15 +197,24 @@ mod tests {
 
     #[test]
     fn an_assertion_that_nothing_compares_is_no_pass() {
-        for (strict, expect, reason) in [
-            ("[]", r#"{"mood":1}"#, "nothing here compares the assertion `mood`"),
-            ("[]", r#"{"lookups":1}"#, "nothing here compares the assertion `lookups`"),
-            (r#"["lookups"]"#, "{}", "nothing here observes `lookups`"),
-            ("[]", r#"{"side":{"unmatched_left":[]}}"#, "nothing here compares the side output `unmatched_left`"),
-            ("[]", r#"{"state":{"bytes":1}}"#, "nothing here compares the state `bytes`"),
+        let reason = "nothing here counts look-ups";
+        assert_eq!(expected("[]", r#"{"lookups":1}"#).unwrap_err(), reason);
+        assert_eq!(expected(r#"["lookups"]"#, "{}").unwrap_err(), reason);
+    }
+
+    #[test]
+    fn an_assertion_that_is_not_of_the_format_is_refused() {
+        for (expect, reason) in [
+            (r#"{"mood":1}"#, "unknown field `mood`"),
+            (r#"{"side":{"unmatched_left":[]}}"#, "unknown field `unmatched_left`"),
+            (r#"{"state":{"bytes":1}}"#, "unknown field `bytes`"),
+            (r#"{"out":[{"kind":"+I","row":[]}]}"#, "a row without values"),
+            (r#"{"out":[{"kind":"+I","row":[1],"tts":1}]}"#, "unknown field `tts`"),
+            (r#"{"watermark":"soon"}"#, "invalid type"),
+            (r#"{"status":"asleep"}"#, "unknown variant `asleep`"),
         ] {
-            assert_eq!(expected(strict, expect).unwrap_err(), reason);
+            let error = serde_json::from_str::<WrittenExpect>(expect).unwrap_err().to_string();
+            assert!(error.starts_with(reason), "{error}");
         }
-        assert!(expected("[]", r#"{"watermark":"soon"}"#).unwrap_err().starts_with("`expect`: invalid type"));
     }
 }

@@ -67,15 +67,16 @@ impl IntervalRules {
     fn play(&mut self, action: &Action, expected: &mut Expected) {
         let progress = match action {
             Action::Record { input, row, ts, .. } => return self.arrive(*input, row, *ts, expected),
-            Action::ProcessingTime(t) => {
+            Action::ProcessingTime { t } => {
                 self.now = *t;
                 None
             }
             Action::Watermark { input, t } => Some((*input, Progress::At(self.spec.frontier(*t)))),
-            Action::Idle(input) => Some((*input, Progress::Idle)),
-            Action::Active(input) => Some((*input, Progress::Active)),
-            Action::EndOfInput(input) => Some((*input, Progress::End)),
-            Action::Tick(_) | Action::Announce => None,
+            Action::Idle { input } => Some((*input, Progress::Idle)),
+            Action::Active { input } => Some((*input, Progress::Active)),
+            Action::EndOfInput { input } => Some((*input, Progress::End)),
+            Action::Tick { .. } | Action::Announce {} | Action::Flush {} => None,
+            Action::Table { .. } | Action::TableAt { .. } | Action::Complete { .. } => None,
         };
         if let Some((input, progress)) = progress.filter(|(input, _)| *input < 2) {
             self.merge.update(input, progress);

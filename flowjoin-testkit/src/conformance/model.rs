@@ -1,22 +1,26 @@
 //! The case format as it is on disk: files, cases, steps.
 //!
-//! What is not known is kept or ignored, never a crash: an operator, an operation or an assertion that nobody here
-//! can play makes its case not applicable later. What is not of the format at all is refused with file, line and column.
+//! What is not of the format is refused when a file is read, with the file, the case and the step: an operation, a
+//! field, a kind or an option that there is not is a case that is wrong, not one that cannot be played. All wrong cases
+//! of a file are told at once. What is of the format and what nobody here can play is found out later.
 
+mod format;
+mod step;
+
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use flowjoin_core::RowKind;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+pub use step::{Action, Step};
 
 /// One file of cases.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct CaseFile {
-    /// The version of the format; this crate reads 1.
-    pub schema: u64,
     /// What the cases are about.
-    #[serde(default)]
     pub family: String,
     /// The cases, in the order of the file.
     pub cases: Vec<Case>,
@@ -49,16 +53,65 @@ pub enum ReadError {
         /// Its version.
         schema: u64,
     },
+    /// Some cases are not of the format.
+    #[error("{}", lines(path, cases))]
+    Cases {
+        /// The file.
+        path: PathBuf,
+        /// Which, and why.
+        cases: Vec<CaseError>,
+    },
+}
+
+/// A case that is not of the format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaseError {
+    /// The case: its id, or else its number in the file, from 0.
+    pub case: Result<String, usize>,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl fmt::Display for CaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.case {
+            Ok(id) => write!(f, "case {id}: {}", self.reason),
+            Err(number) => write!(f, "case number {number}: {}", self.reason),
+        }
+    }
+}
+
+fn lines(path: &Path, cases: &[CaseError]) -> String {
+    let line = |case: &CaseError| format!("{}, {case}", path.display());
+    cases.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 impl CaseFile {
     /// Reads a file of cases.
     ///
     /// # Errors
-    /// If it cannot be read, is not of the format, or is of another version of it.
+    /// If it cannot be read, is not of the format, is of another version of it, or has cases that are not of it.
     pub fn read(path: &Path) -> Result<CaseFile, ReadError> {
         let text = std::fs::read_to_string(path).map_err(|source| ReadError::Io { path: path.into(), source })?;
         CaseFile::parse(&text, path)
+    }
+
+    /// Reads files of cases whose ids are unique over all of them.
+    ///
+    /// A file is an error if [`read`](Self::read) says so, or if one of its cases has the id of a case of a file before.
+    pub fn read_all<'a, P: AsRef<Path>>(paths: &'a [P]) -> Vec<Result<CaseFile, ReadError>> {
+        let mut ids: BTreeMap<String, &'a Path> = BTreeMap::new();
+        let mut read = |path: &'a Path| {
+            let file = CaseFile::read(path)?;
+            let again = |case: &Case| {
+                let reason = format!("{} has a case with this id", ids.get(&case.id)?.display());
+                Some(CaseError { case: Ok(case.id.clone()), reason })
+            };
+            let wrong: Vec<CaseError> = file.cases.iter().filter_map(again).collect();
+            ids.extend(file.cases.iter().map(|case| (case.id.clone(), path)));
+            if wrong.is_empty() { Ok(file) } else { Err(ReadError::Cases { path: path.into(), cases: wrong }) }
+        };
+        paths.iter().map(|path| read(path.as_ref())).collect()
     }
 
     /// Reads the text of a file of cases; `path` is for the error.
@@ -67,44 +120,98 @@ impl CaseFile {
     /// As [`read`](Self::read).
     pub fn parse(text: &str, path: &Path) -> Result<CaseFile, ReadError> {
         let format = |source| ReadError::Format { path: path.into(), source };
-        let file: CaseFile = serde_json::from_str(text).map_err(format)?;
-        if file.schema != SCHEMA {
-            return Err(ReadError::Schema { path: path.into(), schema: file.schema });
+        let written: WrittenFile = serde_json::from_str(text).map_err(format)?;
+        if written.schema != SCHEMA {
+            return Err(ReadError::Schema { path: path.into(), schema: written.schema });
         }
-        Ok(file)
+        let mut cases: Vec<Case> = Vec::new();
+        let mut wrong = Vec::new();
+        for (number, value) in written.cases.into_iter().enumerate() {
+            let id = value.get("id").and_then(Value::as_str).map(String::from).ok_or(number);
+            match Case::read(value) {
+                Ok(case) if cases.iter().any(|other| other.id == case.id) => {
+                    wrong.push(CaseError { case: id, reason: "another case of the file has this id".to_string() });
+                }
+                Ok(case) => cases.push(case),
+                Err(reason) => wrong.push(CaseError { case: id, reason }),
+            }
+        }
+        if wrong.is_empty() {
+            return Ok(CaseFile { family: written.family, cases });
+        }
+        Err(ReadError::Cases { path: path.into(), cases: wrong })
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenFile {
+    schema: u64,
+    #[serde(default)]
+    family: String,
+    cases: Vec<Value>,
 }
 
 /// One case: a sequence of inputs, and what must come out at each.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "WrittenCase")]
 pub struct Case {
     /// Unique over all files.
     pub id: String,
     /// What is played.
     pub operator: String,
     /// One line for people.
-    #[serde(default)]
     pub title: String,
     /// The options of the operator.
-    #[serde(default)]
     pub config: Value,
     /// What happens, in order.
     pub steps: Vec<Step>,
     /// Whether the output of a step is a sequence or a multiset.
-    #[serde(default)]
     pub order: Order,
     /// The assertions of which absence means that nothing was emitted.
-    #[serde(default)]
-    pub strict: Vec<String>,
+    pub strict: Vec<Strict>,
     /// Whether Flink does what is expected.
-    #[serde(default)]
     pub verdict: Verdict,
     /// An error that must come.
-    #[serde(default)]
     pub expect_error: Option<ExpectError>,
     /// False if the input is not a legal changelog, so that the output need not be one.
-    #[serde(default = "yes")]
     pub changelog_check: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenCase {
+    id: String,
+    operator: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    config: Value,
+    steps: Vec<Value>,
+    #[serde(default)]
+    order: Order,
+    #[serde(default)]
+    strict: Vec<Strict>,
+    #[serde(default)]
+    verdict: Verdict,
+    #[serde(default)]
+    expect_error: Option<ExpectError>,
+    #[serde(default = "yes")]
+    changelog_check: bool,
+    // For other checks than the runner's, and for people.
+    #[serde(default, rename = "sql_check")]
+    _sql_check: bool,
+    #[serde(default, rename = "confidence")]
+    _confidence: Option<Confidence>,
+    #[serde(default, rename = "notes")]
+    _notes: IgnoredAny,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Confidence {
+    High,
+    Medium,
 }
 
 /// How the output of a step is compared.
@@ -116,6 +223,18 @@ pub enum Order {
     /// As a multiset.
     #[default]
     Any,
+}
+
+/// An assertion of which absence means that there was nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strict {
+    /// No watermark was sent on.
+    Watermark,
+    /// No state was sent on.
+    Status,
+    /// Nothing was looked up.
+    Lookups,
 }
 
 /// What the case says about Flink.
@@ -131,9 +250,10 @@ pub enum Verdict {
 
 /// An error that a case asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ExpectError {
-    /// `build`, or `step`.
-    pub phase: String,
+    /// When it comes.
+    pub phase: Phase,
     /// Which step, counted from 0.
     #[serde(default)]
     pub step: Option<usize>,
@@ -142,104 +262,48 @@ pub struct ExpectError {
     pub kind: String,
 }
 
-/// One step of a case, as it is written.
-#[derive(Clone, Debug, Deserialize)]
-pub struct Step {
-    /// What happens.
-    pub op: String,
-    /// What must come out; absent where nothing must.
-    #[serde(default)]
-    pub expect: Option<Value>,
-    #[serde(flatten)]
-    fields: Map<String, Value>,
+/// When an error comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// When the operator is built.
+    Build,
+    /// In a step.
+    Step,
 }
 
-/// What happens in a step, as far as this crate knows it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// A row comes in.
-    Record {
-        /// On which input.
-        input: usize,
-        /// What it does.
-        kind: RowKind,
-        /// Its values.
-        row: Vec<Value>,
-        /// Its event time, where it matters.
-        ts: Option<i64>,
-    },
-    /// No row with a time at or before `t` will come on this input.
-    Watermark {
-        /// On which input.
-        input: usize,
-        /// In Flink's numbers.
-        t: i64,
-    },
-    /// The input is quiet, and need not be waited for.
-    Idle(usize),
-    /// The input is back.
-    Active(usize),
-    /// The input has ended.
-    EndOfInput(usize),
-    /// The clock moves, and timers that are due fire.
-    ProcessingTime(i64),
-    /// The watermark is emitted periodically: now.
-    Tick(i64),
-    /// The coordinator of an alignment publishes.
-    Announce,
+impl Case {
+    // A case of a file, of which the operator and its options are known besides.
+    fn read(value: Value) -> Result<Case, String> {
+        let case: Case = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        format::check(&case)?;
+        Ok(case)
+    }
 }
 
-impl Step {
-    /// What happens in this step.
-    ///
-    /// # Errors
-    /// If the operation is not known or lacks a field; the text is the reason.
-    pub fn action(&self) -> Result<Action, String> {
-        Ok(match self.op.as_str() {
-            "record" => Action::Record {
-                input: self.input()?,
-                kind: self.field("kind")?,
-                row: self.field("row")?,
-                ts: self.optional("ts")?,
-            },
-            "watermark" => Action::Watermark { input: self.input()?, t: self.field("t")? },
-            "idle" => Action::Idle(self.input()?),
-            "active" => Action::Active(self.input()?),
-            "end_of_input" => Action::EndOfInput(self.input()?),
-            "processing_time" => Action::ProcessingTime(self.field("t")?),
-            "tick" => Action::Tick(self.field("t")?),
-            "announce" => Action::Announce,
-            other => return Err(format!("nothing here plays the step `{other}`")),
+impl TryFrom<WrittenCase> for Case {
+    type Error = String;
+
+    fn try_from(written: WrittenCase) -> Result<Case, String> {
+        let read = |(index, step)| {
+            serde_json::from_value(step).map_err(|error: serde_json::Error| format!("step {index}: {error}"))
+        };
+        let steps: Vec<Step> = written.steps.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
+        if let Some(step) = written.expect_error.as_ref().and_then(|error| error.step).filter(|&at| at >= steps.len()) {
+            return Err(format!("an error is expected at step {step}, and there are {} steps", steps.len()));
+        }
+        Ok(Case {
+            id: written.id,
+            operator: written.operator,
+            title: written.title,
+            config: written.config,
+            steps,
+            order: written.order,
+            strict: written.strict,
+            verdict: written.verdict,
+            expect_error: written.expect_error,
+            changelog_check: written.changelog_check,
         })
-    }
-
-    fn input(&self) -> Result<usize, String> {
-        Ok(self.optional("input")?.unwrap_or(0))
-    }
-
-    fn field<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, String> {
-        self.optional(name)?.ok_or_else(|| format!("the step `{}` has no `{name}`", self.op))
-    }
-
-    fn optional<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
-        match self.fields.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => serde_json::from_value(value.clone())
-                .map(Some)
-                .map_err(|error| format!("`{name}` of the step `{}`: {error}", self.op)),
-        }
-    }
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.op)?;
-        for (name, value) in &self.fields {
-            if name != "flink_2_3" {
-                write!(f, " {name} {value}")?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -250,44 +314,4 @@ fn yes() -> bool {
 const SCHEMA: u64 = 1;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Result<CaseFile, ReadError> {
-        CaseFile::parse(text, Path::new("some.json"))
-    }
-
-    #[test]
-    fn what_is_not_known_is_no_error_until_it_is_played() {
-        let text = r#"{"schema":1,"family":"f","later":2,"cases":[{"id":"x","operator":"op of tomorrow","config":{"a":1},
-            "mood":"good","steps":[{"op":"dance","input":3},{"op":"watermark","t":7},{"op":"record","row":[1]}]}]}"#;
-        let case = &parse(text).unwrap().cases[0];
-        assert_eq!(case.steps[0].action().unwrap_err(), "nothing here plays the step `dance`");
-        assert_eq!(case.steps[1].action().unwrap(), Action::Watermark { input: 0, t: 7 });
-        assert_eq!(case.steps[2].action().unwrap_err(), "the step `record` has no `kind`");
-        assert!(case.changelog_check && case.order == Order::Any && case.expect_error.is_none());
-    }
-
-    #[test]
-    fn a_file_of_something_else_is_refused_with_its_place() {
-        let said = |text: &str| parse(text).unwrap_err().to_string();
-        assert_eq!(
-            said("{\"schema\":1,\n\"cases\":[{\"operator\":\"x\"}]}"),
-            "some.json is not a file of conformance cases: missing field `id` at line 2 column 25"
-        );
-        assert!(said("<html>").ends_with("expected value at line 1 column 1"));
-        assert_eq!(said("{\"schema\":2,\"cases\":[]}"), "some.json is of schema 2; this runner reads schema 1");
-        let missing = CaseFile::read(Path::new("no/such/file.json")).unwrap_err();
-        assert_eq!(missing.to_string(), "no/such/file.json cannot be read");
-    }
-
-    #[test]
-    fn a_step_is_printed_without_what_is_expected() {
-        let step: Step =
-            serde_json::from_str(r#"{"op":"record","input":1,"kind":"+I","row":[1,"a"],"expect":{},"flink_2_3":{}}"#)
-                .unwrap();
-        let Action::Record { kind, row, ts, .. } = step.action().unwrap() else { panic!("not a record") };
-        assert_eq!((kind, row.len(), ts), (RowKind::Insert, 2, None));
-        assert_eq!(step.to_string(), r#"record input 1 kind "+I" row [1,"a"]"#);
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ use super::engine::{Engine, EngineError, Observed, Record, Unbuilt};
 use super::engines::{engine_for, parallelisms, rules_for};
 use super::expect::Expected;
 use super::judge::Judge;
-use super::model::{Action, Case, Verdict};
+use super::model::{Action, Case, Phase, Verdict};
 use super::rules::{Mismatch, Rules};
 
 /// How a case went.
@@ -19,6 +19,8 @@ pub enum Outcome {
     Fail(Failure),
     /// The case cannot be played here; the text is the reason.
     NotApplicable(String),
+    /// The case is none: its configuration says what there is not; the text is what.
+    Malformed(String),
 }
 
 /// The first step that did not give what it must.
@@ -57,17 +59,18 @@ pub fn run(case: &Case) -> Outcome {
         match outcome {
             Outcome::Pass => {}
             Outcome::Fail(failure) => return Outcome::Fail(Failure { parallelism, ..failure }),
-            Outcome::NotApplicable(_) => return outcome,
+            Outcome::NotApplicable(_) | Outcome::Malformed(_) => return outcome,
         }
     }
     Outcome::Pass
 }
 
 fn build_and_play(case: &Case, parallelism: usize) -> Outcome {
-    let asks_for_error = case.expect_error.as_ref().filter(|error| error.phase == "build");
+    let asks_for_error = case.expect_error.as_ref().filter(|error| error.phase == Phase::Build);
     let built = engine_for(case, parallelism).and_then(|engine| Ok((engine, rules_for(case)?)));
     match (built, asks_for_error) {
         (Err(Unbuilt::NotApplicable(reason)), _) => Outcome::NotApplicable(reason),
+        (Err(Unbuilt::Malformed(reason)), _) => Outcome::Malformed(reason),
         (Err(Unbuilt::Refused(_)), Some(_)) => Outcome::Pass,
         (Err(Unbuilt::Refused(reason)), None) => Outcome::NotApplicable(format!("refused by design: {reason}")),
         (Ok(_), Some(error)) if case.verdict == Verdict::Match => {
@@ -81,8 +84,8 @@ fn build_and_play(case: &Case, parallelism: usize) -> Outcome {
 pub fn play(case: &Case, engine: &mut dyn Engine, rules: &mut dyn Rules) -> Outcome {
     let mut script = Vec::new();
     for step in &case.steps {
-        match step.action().and_then(|action| Ok((action, Expected::of(case, step)?))) {
-            Ok(parsed) => script.push(parsed),
+        match Expected::of(case, step) {
+            Ok(expected) => script.push((&step.action, expected)),
             Err(reason) => return Outcome::NotApplicable(reason),
         }
     }
@@ -90,7 +93,7 @@ pub fn play(case: &Case, engine: &mut dyn Engine, rules: &mut dyn Rules) -> Outc
     for (index, (action, mut expected)) in script.into_iter().enumerate() {
         let asks_for_error = must_fail(case, index);
         let named = || case.steps[index].to_string();
-        match (feed(engine, &action), asks_for_error) {
+        match (feed(engine, action), asks_for_error) {
             (Err(EngineError::Unsupported(what)), _) => {
                 return Outcome::NotApplicable(format!("the engine of {} has no `{what}`", case.operator));
             }
@@ -104,7 +107,7 @@ pub fn play(case: &Case, engine: &mut dyn Engine, rules: &mut dyn Rules) -> Outc
         let mut got: Observed = engine.observe();
         let compared = judge
             .apply(&got.out)
-            .and_then(|()| rules.adapt(&action, &mut expected, &mut got))
+            .and_then(|()| rules.adapt(action, &mut expected, &mut got))
             .and_then(|()| judge.compare(&expected, &got));
         if let Err(mismatch) = compared {
             return failure(Some(index), &named(), mismatch);
@@ -117,21 +120,26 @@ pub fn play(case: &Case, engine: &mut dyn Engine, rules: &mut dyn Rules) -> Outc
 }
 
 fn must_fail(case: &Case, index: usize) -> bool {
-    case.expect_error.as_ref().is_some_and(|error| error.phase == "step" && error.step.unwrap_or(index) == index)
+    case.expect_error.as_ref().is_some_and(|error| error.phase == Phase::Step && error.step.unwrap_or(index) == index)
 }
 
 fn feed(engine: &mut dyn Engine, action: &Action) -> Result<(), EngineError> {
     match action {
-        Action::Record { input, kind, row, ts } => {
-            engine.record(Record { input: *input, kind: *kind, row: row.clone(), ts: *ts })
+        Action::Record { input, kind, row, ts, flushed, .. } => {
+            engine.record(Record { input: *input, kind: *kind, row: row.clone(), ts: *ts })?;
+            if *flushed { engine.flush() } else { Ok(()) }
         }
         Action::Watermark { input, t } => engine.watermark(*input, *t),
-        Action::Idle(input) => engine.idle(*input),
-        Action::Active(input) => engine.active(*input),
-        Action::EndOfInput(input) => engine.end_of_input(*input),
-        Action::ProcessingTime(t) => engine.processing_time(*t),
-        Action::Tick(t) => engine.tick(*t),
-        Action::Announce => engine.announce(),
+        Action::Idle { input } => engine.idle(*input),
+        Action::Active { input } => engine.active(*input),
+        Action::EndOfInput { input } => engine.end_of_input(*input),
+        Action::ProcessingTime { t } => engine.processing_time(*t),
+        Action::Tick { t } => engine.tick(*t),
+        Action::Announce {} => engine.announce(),
+        Action::Flush {} => engine.flush(),
+        Action::Table { .. } => Err(EngineError::Unsupported("table")),
+        Action::TableAt { .. } => Err(EngineError::Unsupported("table_at")),
+        Action::Complete { .. } => Err(EngineError::Unsupported("complete")),
     }
 }
 
@@ -174,6 +182,7 @@ mod tests {
             Outcome::Pass => "pass".to_string(),
             Outcome::Fail(failure) => failure.to_string(),
             Outcome::NotApplicable(reason) => format!("n/a: {reason}"),
+            Outcome::Malformed(reason) => format!("malformed: {reason}"),
         }
     }
 
@@ -196,9 +205,11 @@ mod tests {
     fn what_cannot_be_played_or_compared_is_not_applicable() {
         let steps = |step| outcome(&format!(r#""steps":[{step}]"#));
         assert_eq!(steps(r#"{"op":"idle"}"#), "n/a: the engine of echo has no `idle`");
-        assert_eq!(steps(r#"{"op":"dance"}"#), "n/a: nothing here plays the step `dance`");
-        let mood = steps(r#"{"op":"record","kind":"+I","row":[1],"expect":{"mood":1}}"#);
-        assert_eq!(mood, "n/a: nothing here compares the assertion `mood`");
+        assert_eq!(steps(r#"{"op":"table","put":{}}"#), "n/a: the engine of echo has no `table`");
+        let full = steps(r#"{"op":"record","kind":"+I","row":[1],"flushed":true,"expect":{"out":[]}}"#);
+        assert_eq!(full, "n/a: the engine of echo has no `flush`");
+        let lookups = steps(r#"{"op":"record","kind":"+I","row":[1],"expect":{"lookups":1}}"#);
+        assert_eq!(lookups, "n/a: nothing here counts look-ups");
     }
 
     #[test]
@@ -212,6 +223,6 @@ mod tests {
         assert_eq!(with("-D", "match", "step"), "pass");
         assert!(with("+I", "match", "step").ends_with("step: expected an error, got none"));
         assert_eq!(with("+I", "improve", "step"), "pass");
-        assert!(with("-D", "match", "other").contains("expected no error, got refused: a -D of an append-only input"));
+        assert!(with("-D", "match", "build").contains("expected no error, got refused: a -D of an append-only input"));
     }
 }

@@ -3,14 +3,20 @@
 //! What a configuration asks for beyond a plain join (conditions, retracting inputs, …) is listed as [`Demand`]s, so
 //! that an engine says which of them it meets, and a case that asks for more is not applicable with its reason.
 
+mod condition;
 mod holdings;
 mod interval;
 mod join;
+mod materializer;
 mod multi;
 
+pub use condition::{Comparison, Condition, Operand};
 pub use holdings::{Effect, Holdings};
 pub use interval::{Flavor, IntervalSpec, TimeOf};
-pub use join::{Comparison, Condition, JoinSpec, Operand};
+pub use join::JoinSpec;
+pub use materializer::MaterializerSpec;
+
+use std::ops::RangeInclusive;
 
 use flowjoin_core::{Span, millis};
 use serde::Deserialize;
@@ -18,6 +24,7 @@ use serde_json::Value;
 
 use super::cell::{Cell, CellRow, cells};
 use super::engine::Unbuilt;
+use crate::oracle::Role;
 
 /// One input of a join.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,8 +100,8 @@ pub fn widths(config: &Value) -> Vec<usize> {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct WrittenInput {
-    #[serde(default)]
     name: String,
     fields: Vec<String>,
     #[serde(default)]
@@ -122,13 +129,17 @@ impl<'a> Config<'a> {
         };
         let (_, value) = self.fields.swap_remove(place);
         let parsed: Result<Option<T>, _> = serde_json::from_value(value.clone());
-        parsed.map_err(|error| not_applicable(format!("the option `{name}`: {error}")))
+        parsed.map_err(|error| malformed(format!("the option `{name}`: {error}")))
     }
 
-    fn inputs(&mut self) -> Result<Vec<InputSpec>, Unbuilt> {
+    fn inputs(&mut self, count: RangeInclusive<usize>) -> Result<Vec<InputSpec>, Unbuilt> {
         let written: Vec<WrittenInput> = self.take("inputs")?.unwrap_or_default();
-        if !(2..=12).contains(&written.len()) {
-            return Err(not_applicable(format!("a join has 2 to 12 inputs, not {}", written.len())));
+        let inputs = written.len();
+        if inputs < *count.start() {
+            return Err(malformed(format!("there are {inputs} inputs, and {} are needed", count.start())));
+        }
+        if inputs > *count.end() {
+            return Err(not_applicable(format!("{inputs} inputs are more than {}", count.end())));
         }
         written.into_iter().map(input_spec).collect()
     }
@@ -136,42 +147,50 @@ impl<'a> Config<'a> {
     fn finish(self) -> Result<(), Unbuilt> {
         match self.fields.first() {
             None => Ok(()),
-            Some((name, _)) => Err(not_applicable(format!("the option `{name}` is not known here"))),
+            Some((name, _)) => Err(malformed(format!("there is no option `{name}`"))),
         }
     }
 }
 
 fn input_spec(written: WrittenInput) -> Result<InputSpec, Unbuilt> {
-    let place = |name: &String| {
-        let missing = || not_applicable(format!("the input `{}` has no field `{name}`", written.name));
-        written.fields.iter().position(|field| field == name).ok_or_else(missing)
-    };
-    let key = written.key.iter().map(place).collect::<Result<_, _>>()?;
-    let unique_key = match &written.unique_key {
-        None => None,
-        Some(names) => Some(names.iter().map(place).collect::<Result<_, _>>()?),
-    };
+    let key = places(&written.key, &written.name, &written.fields)?;
+    let unique_key =
+        written.unique_key.as_ref().map(|names| places(names, &written.name, &written.fields)).transpose()?;
     // A time-to-live of 0 is none, as in Flink's options.
     let ttl = written.ttl_ms.filter(|&ttl| ttl > 0).map(millis);
     Ok(InputSpec { name: written.name.clone(), fields: written.fields.clone(), key, unique_key, ttl })
+}
+
+fn places(names: &[String], input: &str, fields: &[String]) -> Result<Vec<usize>, Unbuilt> {
+    let place = |name: &String| {
+        let missing = || malformed(format!("the input `{input}` has no field `{name}`"));
+        fields.iter().position(|field| field == name).ok_or_else(missing)
+    };
+    names.iter().map(place).collect()
 }
 
 fn not_applicable(reason: String) -> Unbuilt {
     Unbuilt::NotApplicable(reason)
 }
 
-// Which inputs may be missing in the result of a two-way join of this type; none for semi and anti joins.
-fn optional_of(join_type: &str) -> Result<Option<[bool; 2]>, Unbuilt> {
+fn malformed(reason: String) -> Unbuilt {
+    Unbuilt::Malformed(reason)
+}
+
+// What the two inputs of a join of this type are.
+fn roles_of(join_type: &str) -> Result<[Role; 2], Unbuilt> {
     match join_type {
-        "inner" => Ok(Some([false, false])),
-        "left" => Ok(Some([false, true])),
-        "right" => Ok(Some([true, false])),
-        "full" => Ok(Some([true, true])),
-        "semi" | "anti" => Ok(None),
-        other => Err(not_applicable(format!("the join type `{other}` is not known here"))),
+        "inner" => Ok([Role::Required, Role::Required]),
+        "left" => Ok([Role::Required, Role::Optional]),
+        "right" => Ok([Role::Optional, Role::Required]),
+        "full" => Ok([Role::Optional, Role::Optional]),
+        "semi" => Ok([Role::Required, Role::Exists]),
+        "anti" => Ok([Role::Required, Role::NotExists]),
+        other => Err(malformed(format!("there is no join type `{other}`"))),
     }
 }
 
-fn existence(join_type: &str) -> Demand {
-    Demand { need: Need::Existence, reason: format!("{join_type} joins are not played here yet") }
+fn existence(roles: &[Role; 2], join_type: &str) -> Option<Demand> {
+    let filters = matches!(roles[1], Role::Exists | Role::NotExists);
+    filters.then(|| Demand { need: Need::Existence, reason: format!("{join_type} joins are not played here yet") })
 }

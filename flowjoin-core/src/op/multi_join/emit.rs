@@ -1,5 +1,7 @@
 //! What comes out: combinations out of the kernel, as far as they were not said before, and the rows made of them.
 
+use std::ops::Range;
+
 use super::super::conditional;
 use super::super::joined::Combo;
 use super::super::kernel::{Out, Pair};
@@ -90,7 +92,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let mut say = |out: Out<N>| {
             let Out::Insert(ids) = out else { return };
             let now = match gaps.told(&ids) {
-                Told::Now => !leaves && ids.iter().any(|id| id.is_missing()),
+                // Where all gaps are told at once, they were when the last of the rows came.
+                Told::Now => !leaves && gaps.has_waited(&ids),
                 Told::AfterDelay | Told::AtTheEnd => leaves,
             };
             if now && said.waits(key, &ids, met) {
@@ -151,11 +154,40 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.select(out);
     }
 
-    /// Makes rows of the combinations that were collected, and drops the rows that have left with them.
-    pub(super) fn select(&mut self, out: &mut Outbox) {
+    /// Makes rows of the combinations that were collected, until the outbox is full; returns whether that was all. Then
+    /// the rows are dropped that have left with them.
+    pub(super) fn select(&mut self, out: &mut Outbox) -> bool {
+        while self.selected < self.combos.len() {
+            if out.is_full() {
+                return false;
+            }
+            let mut until = self.combos.len().min(self.selected + COMBOS_MAX);
+            // The halves of an update stay together.
+            until += usize::from(self.combos[until - 1].kind == RowKind::UpdateBefore);
+            self.mark_met(self.selected..until);
+            self.rows.select(&self.combos[self.selected..until], out);
+            self.selected = until;
+        }
+        self.combos.clear();
+        self.selected = 0;
+        // The keys that are still to be told name rows that have left.
+        if self.folding.is_pending() {
+            return true;
+        }
+        for (input, id) in self.passing.drain(..) {
+            if input < N {
+                self.rows.discard(input, &[id]);
+            } else {
+                self.rows.vacate(input - N, id);
+            }
+        }
+        true
+    }
+
+    fn mark_met(&mut self, range: Range<usize>) {
         // Combinations of one step share most of their rows, which need to be marked once.
         let mut marked = [RowId::MISSING; N];
-        for combo in self.combos.iter().filter(|combo| combo.kind.adds()) {
+        for combo in self.combos[range].iter().filter(|combo| combo.kind.adds()) {
             let present = combo.ids.iter().filter(|id| !id.is_missing()).count();
             if present < 2 {
                 continue;
@@ -166,17 +198,6 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                     self.accounts[input].matched += 1;
                     self.accounts[input].open -= 1;
                 }
-            }
-        }
-        if !self.combos.is_empty() {
-            self.rows.select(&self.combos, out);
-            self.combos.clear();
-        }
-        for (input, id) in self.passing.drain(..) {
-            if input < N {
-                self.rows.discard(input, &[id]);
-            } else {
-                self.rows.vacate(input - N, id);
             }
         }
     }

@@ -183,6 +183,12 @@ impl<const N: usize> Gaps<N> {
         told
     }
 
+    /// Whether a combination has a gap that waits for a delay.
+    pub fn has_waited(&self, ids: &[RowId; N]) -> bool {
+        let waits = |input: usize| matches!(self.emit[input], Emit::EagerAfter(_));
+        (0..N).any(|input| ids[input].is_missing() && waits(input))
+    }
+
     fn have_fired(&self, ids: &[RowId; N]) -> bool {
         let mut rows = ids.iter().enumerate().filter(|(_, id)| !id.is_missing());
         rows.all(|(input, &id)| self.fired[input].contains(id))

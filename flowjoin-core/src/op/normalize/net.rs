@@ -43,6 +43,11 @@ impl<T: Data> Touched<T> {
         self.keys.len() as u32
     }
 
+    /// Where the keys are that are touched.
+    pub fn places(&self) -> impl Iterator<Item = Place> {
+        self.keys.iter().map(|touched| touched.place)
+    }
+
     /// Notes the time of a change of the key of this number.
     #[inline]
     pub fn at(&mut self, number: u32, time: EventTime) {

@@ -5,7 +5,6 @@ use flowjoin_core::{Progress, millis};
 
 use super::{Case, Engine, Unbuilt, check_count, flink_number, frontier, required};
 use crate::conformance::engine::{AlignmentView, EngineError, Observed};
-use crate::conformance::model::Action;
 
 /// Plays `watermark_alignment` on the alignment of the core.
 pub struct AlignmentEngine {
@@ -21,12 +20,7 @@ impl AlignmentEngine {
     /// If the configuration cannot be read.
     pub fn of(case: &Case) -> Result<AlignmentEngine, Unbuilt> {
         let max_drift: i64 = required(case, "max_drift")?;
-        let source = |action| match action {
-            Action::Record { input, .. } | Action::Watermark { input, .. } => Some(input),
-            Action::Idle(input) | Action::Active(input) | Action::EndOfInput(input) => Some(input),
-            Action::ProcessingTime(_) | Action::Tick(_) | Action::Announce => None,
-        };
-        let spoken_of = case.steps.iter().filter_map(|step| step.action().ok().and_then(source));
+        let spoken_of = case.steps.iter().filter_map(|step| step.action.input());
         let sources = spoken_of.max().map_or(0, |last| last + 1);
         check_count(sources)?;
         Ok(AlignmentEngine { group: Alignment::new(sources, millis(max_drift)), sources, published: None })

@@ -1,4 +1,6 @@
-//! A join of the core in a flow under test, as an engine: what interval joins and keyed joins share.
+//! A join or table of the core in a flow under test, as an engine: what all such engines share.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use flowjoin_core::api::Accepts;
 use flowjoin_core::{
@@ -56,7 +58,7 @@ where
     let conditions = conditions.to_vec();
     let fulfils = move |joined: &Joined| {
         let rows: Vec<Option<&[Cell]>> = joined.iter().map(Option::as_deref).collect();
-        conditions.iter().all(|condition| condition.holds(&rows) == Some(true))
+        Condition::all_hold(&conditions, &rows)
     };
     results.filter(fulfils).sink_to(TestSink::new(OUT));
 }
@@ -66,7 +68,7 @@ pub(super) fn late(input: usize) -> TestSink {
     TestSink::new(late_name(input))
 }
 
-/// The name that the join must have.
+/// The name that the join or table must have.
 pub(super) const JOIN: &str = "join under test";
 
 const OUT: &str = "out";
@@ -106,8 +108,31 @@ impl FlowEngine {
         if self.time == TimeOf::Processing && matches!(progress, Progress::At(_)) {
             return Err(EngineError::Unsupported("watermark in processing time"));
         }
-        self.flow.say(&source(input), progress);
-        Ok(())
+        // An operator that cannot go on stops the flow under test with its message.
+        let said = catch_unwind(AssertUnwindSafe(|| {
+            self.flow.say(&source(input), progress);
+        }));
+        said.map_err(|panic| EngineError::Refused(panic.downcast_ref::<String>().cloned().unwrap_or_default()))
+    }
+
+    /// Records of one input, as one batch.
+    pub fn record_all(&mut self, input: usize, records: Vec<Record>) -> Result<(), EngineError> {
+        self.check_input(input)?;
+        let row = |row: &[Value]| {
+            let key = self.inputs[input].key_of(row);
+            let key = key.map(|key| serde_json::to_string(&key).expect("values can be written"));
+            CaseRow { key, cells: cells(row) }
+        };
+        let read = |record: &Record| (record.kind, EventTime::from_millis(record.ts.unwrap_or(0)), row(&record.row));
+        let rows: Vec<_> = records.iter().map(read).collect();
+        match self.time {
+            TimeOf::Event => self.flow.send_all(&source(input), arrivals_of::<false>(rows)),
+            TimeOf::Processing => self.flow.send_all(&source(input), arrivals_of::<true>(rows)),
+        };
+        match self.flow.take_bad().first() {
+            None => Ok(()),
+            Some(bad) => Err(EngineError::Refused(bad.to_string())),
+        }
     }
 
     fn check_input(&self, input: usize) -> Result<(), EngineError> {
@@ -123,6 +148,10 @@ impl FlowEngine {
     }
 }
 
+fn arrivals_of<const BY_CLOCK: bool>(rows: Vec<(RowKind, EventTime, CaseRow)>) -> Vec<Arrival<BY_CLOCK>> {
+    rows.into_iter().map(|(kind, time, row)| Arrival { kind, time, row }).collect()
+}
+
 fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("a row comes out as it went in")
 }
@@ -134,20 +163,7 @@ fn late_row(output: Output) -> SideRow {
 
 impl super::Engine for FlowEngine {
     fn record(&mut self, record: Record) -> Result<(), EngineError> {
-        let Record { input, kind, row, ts } = record;
-        self.check_input(input)?;
-        let key = self.inputs[input].key_of(&row);
-        let key = key.map(|key| serde_json::to_string(&key).expect("values can be written"));
-        let row = CaseRow { key, cells: cells(&row) };
-        let time = EventTime::from_millis(ts.unwrap_or(0));
-        match self.time {
-            TimeOf::Event => self.flow.send(&source(input), Arrival::<false> { kind, time, row }),
-            TimeOf::Processing => self.flow.send(&source(input), Arrival::<true> { kind, time, row }),
-        };
-        match self.flow.take_bad().first() {
-            None => Ok(()),
-            Some(bad) => Err(EngineError::Refused(bad.to_string())),
-        }
+        self.record_all(record.input, vec![record])
     }
 
     fn watermark(&mut self, input: usize, t: i64) -> Result<(), EngineError> {
@@ -189,8 +205,10 @@ impl super::Engine for FlowEngine {
         }
         let out = self.flow.take(OUT);
         seen.out = out.into_iter().map(|output| self.result(output)).collect();
-        let late = (0..self.inputs.len()).map(|input| self.flow.take(&late_name(input)));
-        seen.late = late.map(|rows| rows.into_iter().map(late_row).collect()).collect();
+        // A table has no late rows.
+        let late = (0..self.inputs.len()).map(late_name).filter(|name| self.flow.plan().sink(name).is_some());
+        let late: Vec<String> = late.collect();
+        seen.late = late.iter().map(|name| self.flow.take(name).into_iter().map(late_row).collect()).collect();
         seen.state_rows = Some(self.flow.figures(JOIN).state_rows);
         seen
     }

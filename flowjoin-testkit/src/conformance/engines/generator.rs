@@ -7,7 +7,7 @@ use flowjoin_core::{EventTime, Generator, ProcTime, Progress, Watermarks, millis
 use super::{Case, Engine, Unbuilt, flink_number, option};
 use crate::conformance::engine::{EngineError, Observed, Record, Status};
 use crate::conformance::expect::Expected;
-use crate::conformance::model::Action;
+use crate::conformance::model::{Action, Strict};
 use crate::conformance::rules::{Mismatch, Rules};
 
 /// Plays `watermark_generator` on the generator of the core.
@@ -104,7 +104,7 @@ impl GeneratorRules {
     /// # Errors
     /// If the configuration cannot be read.
     pub fn of(case: &Case) -> Result<GeneratorRules, Unbuilt> {
-        let is_strict = case.strict.iter().any(|name| name == "status");
+        let is_strict = case.strict.contains(&Strict::Status);
         let idle = option(case, "idle_timeout_ms")?;
         Ok(GeneratorRules { idle, is_strict, now: 0, quiet_since: 0, early: VecDeque::new() })
     }
@@ -120,7 +120,7 @@ impl GeneratorRules {
 impl Rules for GeneratorRules {
     fn adapt(&mut self, action: &Action, expected: &mut Expected, got: &mut Observed) -> Result<(), Mismatch> {
         let is_record = matches!(action, Action::Record { .. });
-        if let Action::Tick(t) | Action::ProcessingTime(t) = action {
+        if let Action::Tick { t } | Action::ProcessingTime { t } = action {
             self.now = *t;
         }
         let Some(asserted) = &mut expected.statuses else {

@@ -25,7 +25,7 @@ impl MergeEngine {
         let rejoin = match flavor.as_str() {
             "channels" => Rejoin::AfterCatchUp,
             "inputs" => Rejoin::AtOnce,
-            other => return Err(Unbuilt::NotApplicable(format!("the flavor `{other}` is not known here"))),
+            other => return Err(Unbuilt::Malformed(format!("there is no flavor `{other}`"))),
         };
         Ok(MergeEngine { merge: Merge::new(inputs, rejoin), inputs, seen: Observed::default() })
     }

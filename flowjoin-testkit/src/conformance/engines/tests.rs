@@ -8,6 +8,7 @@ fn verdict(operator: &str, config: Value, strict: Value, steps: Value) -> Result
         Outcome::Pass => Ok(()),
         Outcome::Fail(failure) => Err(failure.to_string()),
         Outcome::NotApplicable(reason) => Err(format!("n/a: {reason}")),
+        Outcome::Malformed(reason) => Err(format!("malformed: {reason}")),
     }
 }
 
@@ -69,11 +70,11 @@ fn what_no_engine_plays_is_not_applicable() {
     let said = |operator, config, steps| verdict(operator, config, json!([]), steps).unwrap_err();
     assert_eq!(said("crystal_ball", json!({}), json!([])), "n/a: there is no engine for `crystal_ball`");
     let merge = json!({"channels": 2, "flavor": "inputs"});
-    let record = json!([{"op": "record", "kind": "+I", "row": []}]);
+    let record = json!([{"op": "record", "kind": "+I", "row": [1]}]);
     assert_eq!(said("watermark_merge", merge, record), "n/a: the engine of watermark_merge has no `record`");
-    assert_eq!(said("watermark_merge", json!({}), json!([])), "n/a: the case has no option `channels`");
+    assert_eq!(said("watermark_merge", json!({}), json!([])), "malformed: the case has no option `channels`");
     let flavor = said("watermark_merge", json!({"channels": 1, "flavor": "mint"}), json!([]));
-    assert_eq!(flavor, "n/a: the flavor `mint` is not known here");
+    assert_eq!(flavor, "malformed: there is no flavor `mint`");
 }
 
 #[test]

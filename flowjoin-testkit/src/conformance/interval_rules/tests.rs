@@ -33,7 +33,7 @@ fn verdict(more: Value, steps: Value, told: Vec<Observed>) -> Result<(), String>
     match play(&case, &mut Told(told.into_iter()), &mut rules) {
         Outcome::Pass => Ok(()),
         Outcome::Fail(failure) => Err(format!("{:?} {}", failure.step, failure.mismatch.what)),
-        Outcome::NotApplicable(reason) => Err(reason),
+        Outcome::NotApplicable(reason) | Outcome::Malformed(reason) => Err(reason),
     }
 }
 

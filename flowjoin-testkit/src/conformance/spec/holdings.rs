@@ -1,4 +1,5 @@
-//! Which rows the inputs of a join hold, by definition: bags or one row a unique key, with a time-to-live.
+//! Which rows the inputs of a join hold, by definition: bags or one row a unique key under each key, with a
+//! time-to-live.
 
 use flowjoin_core::{ProcTime, RowKind};
 use serde_json::Value;
@@ -17,7 +18,7 @@ pub struct Holdings {
 struct Held {
     row: CellRow,
     unique: Option<CellRow>,
-    has_null_key: bool,
+    key: Option<CellRow>,
     due: Option<ProcTime>,
 }
 
@@ -53,17 +54,17 @@ impl Holdings {
             return Effect::New;
         };
         let unique = spec.unique_of(row);
-        let has_null_key = spec.key_of(row).is_none();
+        let key = spec.key_of(row);
         let due = spec.ttl.map(|ttl| self.now.plus(ttl));
         let row = cells(row);
         let rows = &mut self.rows[input];
         let is_same = |held: &Held| match &unique {
-            Some(_) => held.unique == unique,
+            Some(_) => held.unique == unique && held.key == key,
             None => !kind.adds() && held.row == row,
         };
         let before = rows.iter().position(is_same).map(|place| rows.remove(place).row);
         if kind.adds() {
-            rows.push(Held { row, unique, has_null_key, due });
+            rows.push(Held { row, unique, key, due });
         }
         match (kind.adds(), before) {
             (true, None) => Effect::New,
@@ -75,7 +76,7 @@ impl Holdings {
 
     /// How many of the rows held by an input have a null key.
     pub fn null_keys(&self, input: usize) -> u64 {
-        self.rows.get(input).map_or(0, |rows| rows.iter().filter(|held| held.has_null_key).count() as u64)
+        self.rows.get(input).map_or(0, |rows| rows.iter().filter(|held| held.key.is_none()).count() as u64)
     }
 }
 

@@ -2,9 +2,11 @@
 
 use flowjoin_core::{EventTime, Span, Watermark, millis};
 
-use super::join::{WrittenCondition, demand_of, demands_of_steps};
-use super::{Condition, Config, Demand, InputSpec, Unbuilt, existence, not_applicable, optional_of};
+use super::condition::WrittenCondition;
+use super::join::{demand_of, demands_of_steps};
+use super::{Condition, Config, Demand, InputSpec, Unbuilt, existence, malformed, roles_of};
 use crate::conformance::model::Case;
+use crate::oracle::Role;
 
 /// `right.time in [left.time + lower, left.time + upper]`, both ends included, over one key.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,12 +57,12 @@ impl IntervalSpec {
     pub fn of(case: &Case) -> Result<IntervalSpec, Unbuilt> {
         let mut config = Config::of(&case.config);
         let join_type: String = config.take("type")?.unwrap_or_default();
-        let inputs = config.inputs()?;
+        let inputs = config.inputs(2..=12)?;
         let conditions: Vec<WrittenCondition> = config.take("where")?.unwrap_or_default();
         let flavor: Option<String> = config.take("flavor")?;
         let time: Option<String> = config.take("time")?;
         let bound = |config: &mut Config<'_>, name: &str| {
-            config.take(name)?.ok_or_else(|| not_applicable(format!("the interval has no `{name}`")))
+            config.take(name)?.ok_or_else(|| malformed(format!("the interval has no `{name}`")))
         };
         let (lower, upper): (i64, i64) = (bound(&mut config, "lower")?, bound(&mut config, "upper")?);
         let excludes_lower = config.take("lower_inclusive")? == Some(false);
@@ -68,14 +70,14 @@ impl IntervalSpec {
         let min_cleanup: Option<i64> = config.take("min_cleanup")?;
         config.finish()?;
         let inputs: [InputSpec; 2] =
-            inputs.try_into().map_err(|_| not_applicable("an interval join has 2 inputs".to_string()))?;
+            inputs.try_into().map_err(|_| malformed("an interval join has 2 inputs".to_string()))?;
         if inputs[0].key.is_empty() || inputs[0].key.len() != inputs[1].key.len() {
             return Err(Unbuilt::Refused("a join needs one key that both inputs have".to_string()));
         }
-        let optional = optional_of(&join_type)?;
-        let mut demands: Vec<Demand> = optional.is_none().then(|| existence(&join_type)).into_iter().collect();
-        let conditions = Condition::read_all(&conditions, &inputs);
-        demands.extend(demand_of(&conditions, &optional.unwrap_or_default()));
+        let roles = roles_of(&join_type)?;
+        let mut demands: Vec<Demand> = existence(&roles, &join_type).into_iter().collect();
+        let conditions = Condition::read_all(&conditions, &inputs)?;
+        demands.extend(demand_of(&conditions, &roles));
         // Inputs are append-only: a unique key promises nothing, and a repeated one is a second row.
         let bags = inputs.clone().map(|input| InputSpec { unique_key: None, ..input });
         demands.extend(demands_of_steps(case, &bags));
@@ -89,7 +91,7 @@ impl IntervalSpec {
             inputs,
             lower: millis(lower),
             upper: millis(upper),
-            optional: optional.unwrap_or_default(),
+            optional: roles.map(|role| role == Role::Optional),
             flavor: flavor_of(flavor.as_deref())?,
             time: time_of(time.as_deref())?,
             min_cleanup: min_cleanup.filter(|&span| span > 0).map(millis),
@@ -121,7 +123,7 @@ fn flavor_of(written: Option<&str>) -> Result<Flavor, Unbuilt> {
     match written {
         None | Some("datastream") => Ok(Flavor::DataStream),
         Some("sql") => Ok(Flavor::Sql),
-        Some(other) => Err(not_applicable(format!("the flavor `{other}` is not known here"))),
+        Some(other) => Err(malformed(format!("there is no flavor `{other}`"))),
     }
 }
 
@@ -129,7 +131,7 @@ fn time_of(written: Option<&str>) -> Result<TimeOf, Unbuilt> {
     match written {
         None | Some("event") => Ok(TimeOf::Event),
         Some("processing") => Ok(TimeOf::Processing),
-        Some(other) => Err(not_applicable(format!("the time `{other}` is not known here"))),
+        Some(other) => Err(malformed(format!("there is no time `{other}`"))),
     }
 }
 
@@ -140,8 +142,8 @@ mod tests {
     use serde_json::{Value, json};
 
     pub(crate) fn spec(more: Value) -> Result<IntervalSpec, Unbuilt> {
-        let input = json!({"name": "L", "fields": ["k", "v"], "key": ["k"], "unique_key": null});
-        let mut config = json!({"type": "inner", "lower": -5, "upper": 10, "inputs": [input, input]});
+        let input = |name| json!({"name": name, "fields": ["k", "v"], "key": ["k"], "unique_key": null});
+        let mut config = json!({"type": "inner", "lower": -5, "upper": 10, "inputs": [input("L"), input("R")]});
         config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let case = json!({"id": "x", "operator": "interval_join", "config": config, "steps": []});
         IntervalSpec::of(&serde_json::from_value(case).unwrap())
@@ -172,7 +174,7 @@ mod tests {
         assert_eq!(spec(json!({"type": "semi"})).unwrap().demands[0].need, Need::Existence);
         assert_eq!(spec(json!({"where": [["L.v", "=", 1]]})).unwrap().demands[0].need, Need::Filters);
         for more in [json!({"flavor": "mint"}), json!({"time": "tea"}), json!({"lower": null}), json!({"x": 1})] {
-            assert!(matches!(spec(more), Err(Unbuilt::NotApplicable(_))));
+            assert!(matches!(spec(more), Err(Unbuilt::Malformed(_))));
         }
     }
 }

@@ -1,17 +1,19 @@
 //! Multi joins: a left-deep chain of inner and left joins, as one product over a common key.
 //!
 //! In a chain, an input hangs on those that its `on` names. A join in the middle that is inner makes all that it hangs
-//! on required: `A LEFT B INNER C on B.k = C.k` has no row without B. What is still optional then must hang on required
-//! inputs only; an optional input that hangs on another optional one is missing whenever that one is, which a product
-//! of lists does not say.
+//! on required: `A LEFT B INNER C on B.k = C.k` has no row without B. An input that hangs on one that is still optional
+//! matches nothing where that one is missing: what it has in common with that stays a condition.
 
 use serde::Deserialize;
 
-use super::join::{WrittenCondition, demand_of, demands_of_steps};
-use super::{Comparison, Condition, Config, JoinSpec, Operand, Unbuilt, not_applicable};
+use super::condition::WrittenCondition;
+use super::join::{demand_of, demands_of_steps};
+use super::{Comparison, Condition, Config, JoinSpec, Operand, Unbuilt, malformed, not_applicable};
 use crate::conformance::model::Case;
+use crate::oracle::Role;
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct WrittenJoin {
     #[serde(rename = "type")]
     join_type: String,
@@ -29,18 +31,20 @@ impl JoinSpec {
     /// If the configuration cannot be read here, or is not a product over one common key; the text is the reason.
     pub fn multi(case: &Case) -> Result<JoinSpec, Unbuilt> {
         let mut config = Config::of(&case.config);
-        let mut inputs = config.inputs()?;
+        let mut inputs = config.inputs(2..=12)?;
         let joins: Vec<WrittenJoin> = config.take("joins")?.unwrap_or_default();
         // A join without a common key is refused whether the case requires one or not.
         let _asked: Option<bool> = config.take("require_common_key")?;
         config.finish()?;
         if joins.len() + 1 != inputs.len() {
-            return Err(not_applicable(format!("{} joins cannot chain {} inputs", joins.len(), inputs.len())));
+            return Err(malformed(format!("{} joins cannot chain {} inputs", joins.len(), inputs.len())));
         }
-        let conditions: Vec<_> = joins.iter().map(|join| Condition::read_all(&join.on, &inputs)).collect();
-        let optional = optional_inputs(&joins, &conditions)?;
-        let conditions: Vec<Condition> = conditions.into_iter().flatten().collect();
-        let keys = common_keys(&conditions, inputs.len());
+        let mut conditions = vec![Vec::new()];
+        for join in &joins {
+            conditions.push(Condition::read_all(&join.on, &inputs)?);
+        }
+        let roles = roles(&joins, &conditions)?;
+        let keys = common_keys(&conditions.concat(), inputs.len());
         if keys.is_empty() {
             return Err(Unbuilt::Refused("a multi join needs one key that all inputs have".to_string()));
         }
@@ -51,36 +55,39 @@ impl JoinSpec {
         let is_key = |condition: &Condition| {
             equality(condition).is_some_and(|(left, _)| keys.iter().any(|class| class.contains(&left)))
         };
-        let conditions: Vec<Condition> = conditions.into_iter().filter(|condition| !is_key(condition)).collect();
-        let mut demands: Vec<_> = demand_of(&conditions, &optional).into_iter().collect();
+        for (input, conditions) in conditions.iter_mut().enumerate() {
+            let may_miss = |condition: &Condition| {
+                let is_optional = |other| roles[other] == Role::Optional;
+                hangs_on(input, std::slice::from_ref(condition)).any(is_optional)
+            };
+            conditions.retain(|condition| !is_key(condition) || may_miss(condition));
+        }
+        let mut demands: Vec<_> = demand_of(&conditions.concat(), &roles).into_iter().collect();
         demands.extend(demands_of_steps(case, &inputs));
-        Ok(JoinSpec { inputs, optional, conditions, demands })
+        Ok(JoinSpec { inputs, roles, conditions, batch: None, demands })
     }
 }
 
-// Which inputs may be missing; the module says by which rules.
-fn optional_inputs(joins: &[WrittenJoin], conditions: &[Vec<Condition>]) -> Result<Vec<bool>, Unbuilt> {
-    let mut optional = vec![false];
+// What each input is to those before it; the module says by which rules.
+fn roles(joins: &[WrittenJoin], conditions: &[Vec<Condition>]) -> Result<Vec<Role>, Unbuilt> {
+    let mut roles = vec![Role::Required];
     for join in joins {
-        optional.push(match join.join_type.as_str() {
-            "inner" => false,
-            "left" => true,
-            other => return Err(not_applicable(format!("a chain of joins of type `{other}` is not played here"))),
+        roles.push(match join.join_type.as_str() {
+            "inner" => Role::Required,
+            "left" => Role::Optional,
+            "right" | "full" | "semi" | "anti" => {
+                return Err(not_applicable(format!("a chain with a {} join is not played here", join.join_type)));
+            }
+            other => return Err(malformed(format!("there is no join type `{other}`"))),
         });
     }
     // An input comes after all that it hangs on, so one pass from the end reaches everything.
-    for (join, conditions) in conditions.iter().enumerate().rev() {
-        if !optional[join + 1] {
-            hangs_on(join + 1, conditions).for_each(|input| optional[input] = false);
+    for input in (1..roles.len()).rev().collect::<Vec<_>>() {
+        if roles[input] == Role::Required {
+            hangs_on(input, &conditions[input]).for_each(|other| roles[other] = Role::Required);
         }
     }
-    for (join, conditions) in conditions.iter().enumerate() {
-        if optional[join + 1] && hangs_on(join + 1, conditions).any(|input| optional[input]) {
-            let reason = "an optional input that hangs on another optional one is not a product over one key";
-            return Err(Unbuilt::Refused(reason.to_string()));
-        }
-    }
-    Ok(optional)
+    Ok(roles)
 }
 
 fn hangs_on(input: usize, conditions: &[Condition]) -> impl Iterator<Item = usize> {
@@ -149,7 +156,7 @@ mod tests {
     }
 
     fn optional(chain: &str) -> Vec<bool> {
-        multi(chain).unwrap().optional
+        multi(chain).unwrap().optional()
     }
 
     #[test]
@@ -162,11 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn an_optional_input_on_an_optional_one_is_no_product() {
-        let refused = multi("left A.k=B.k; left B.k=C.k").unwrap_err();
-        assert!(matches!(refused, Unbuilt::Refused(reason) if reason.contains("hangs on another optional one")));
-        let refused = multi("left A.k=B.k; left A.k=C.k & B.v>C.v").unwrap_err();
-        assert!(matches!(refused, Unbuilt::Refused(_)));
+    fn an_input_that_hangs_on_an_optional_one_matches_nothing_without_it() {
+        let kept = |chain: &str| -> Vec<usize> { multi(chain).unwrap().conditions.iter().map(Vec::len).collect() };
+        assert_eq!(kept("left A.k=B.k; left B.k=C.k"), [0, 0, 1]);
+        assert_eq!(kept("left A.k=B.k; left A.k=C.k & B.v>C.v"), [0, 0, 1]);
+        assert_eq!(kept("left A.k=B.k; left A.k=C.k"), [0, 0, 0]);
+        assert_eq!(kept("left A.k=B.k; inner B.k=C.k"), [0, 0, 0]);
+        assert_eq!(multi("left A.k=B.k; left B.k=C.k").unwrap().demands[0].need, Need::Conditions);
     }
 
     #[test]
@@ -178,7 +187,7 @@ mod tests {
         assert!(spec.demands.is_empty());
         let spec = multi("inner A.k=B.k & A.v=B.v; inner B.k=C.k & A.v>C.v").unwrap();
         assert_eq!(keys_of(&spec), [vec![0], vec![0], vec![0]]);
-        assert_eq!((spec.conditions.len(), spec.demands[0].need), (2, Need::Filters));
+        assert_eq!((spec.conditions.concat().len(), spec.demands[0].need), (2, Need::Filters));
         let refused = multi("left A.k=B.k; inner B.v=C.v").unwrap_err();
         assert!(matches!(refused, Unbuilt::Refused(reason) if reason.contains("one key that all inputs have")));
     }
