@@ -98,11 +98,11 @@ impl<T: Keyed> Generate<TableChange<T>> {
         C: IntoIterator<Item = TableChange<T>>,
     {
         Generate::making(name.into(), move |numbers, room, changes| {
-            for number in numbers.take(room.numbers) {
+            let mut numbers = numbers.take(room.numbers);
+            while changes.len() < room.rows
+                && let Some(number) = numbers.next()
+            {
                 changes.extend(make(number));
-                if changes.len() >= room.rows {
-                    return;
-                }
             }
         })
     }
