@@ -104,6 +104,7 @@ impl ExpiryPolicy for Retract {
 /// What a condition answers: `true`, `false`, or `None` for unknown, which is no match, as in SQL.
 pub trait Truth {
     /// Whether it is a match.
+    #[allow(clippy::wrong_self_convention)]
     fn is_true(self) -> bool;
 }
 
