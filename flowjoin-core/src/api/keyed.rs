@@ -11,7 +11,7 @@ use super::interval::{IntervalJoin, interval_join};
 use super::mode::{Append, AppendOnly, Changelog, Mode};
 use super::multi::{MultiJoin, multi_join};
 use super::owed::{NeedsBounds, NeedsTtl};
-use super::policy::{Eager, GapPolicy};
+use super::policy::{Eager, GapPolicy, GapsClose};
 use super::stream::function_name;
 use crate::key::Key;
 use crate::op::joined::Identity;
@@ -169,10 +169,13 @@ impl<K: Key, T: Data, M: Mode> Optional<KeyedStream<K, T, M>> {
     }
 }
 
-impl<K: Key, T: Data> Optional<KeyedStream<K, T, Append>> {
+impl<K: Key, T: Data, M: Mode> Optional<KeyedStream<K, T, M>> {
     /// Says when its gap is told: [`Eager`] (as without this), [`EagerAfter`](super::EagerAfter) a delay, or
     /// [`Final`](super::Final), when no row can fill it any more. All inputs of the join have to be facts.
-    pub fn emit<P: GapPolicy>(self, policy: P) -> Optional<KeyedStream<K, T, Append>, P> {
+    pub fn emit<P: GapPolicy>(self, policy: P) -> Optional<KeyedStream<K, T, M>, P>
+    where
+        M: GapsClose,
+    {
         Optional { input: self.input, policy }
     }
 }

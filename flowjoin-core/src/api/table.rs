@@ -165,9 +165,9 @@ impl<T: Keyed> Table<T::Key, T> {
 impl<T: Data> Stream<T, Append> {
     /// The newest row of each key, as a table: each fact replaces the one before with its key.
     #[track_caller]
-    pub fn latest_by_key(self) -> Table<T::Key, T>
+    pub fn latest_by_key<K: Key>(self) -> Table<K, T>
     where
-        T: Keyed,
+        T: Keyed<Key = K>,
     {
         let place = Location::caller();
         let function: Arc<BatchFn> = Arc::new(|batch: AnyBatch| {
@@ -184,9 +184,9 @@ impl<T: Data> Stream<T, Changelog> {
     /// one before does again. So it does not matter in which order the changes of different rows of a key arrive, as
     /// when an upstream key gives its row to another. All standing rows are kept.
     #[track_caller]
-    pub fn to_table(self) -> Table<T::Key, T>
+    pub fn to_table<K: Key>(self) -> Table<K, T>
     where
-        T: Keyed,
+        T: Keyed<Key = K>,
     {
         Table::of_history(self, None, Location::caller())
     }
@@ -194,9 +194,10 @@ impl<T: Data> Stream<T, Changelog> {
     /// As [`to_table`](Self::to_table), where rows have an upstream key of their own: a row replaces, in its place, the
     /// one with the same upstream key, and is taken back whatever its other fields are.
     #[track_caller]
-    pub fn to_table_by<U: PartialEq, F: Fn(&T) -> U + Send + Sync + 'static>(self, upstream: F) -> Table<T::Key, T>
+    pub fn to_table_by<K: Key, U: PartialEq, F>(self, upstream: F) -> Table<K, T>
     where
-        T: Keyed,
+        T: Keyed<Key = K>,
+        F: Fn(&T) -> U + Send + Sync + 'static,
     {
         Table::of_history(self, Some(Arc::new(move |a, b| upstream(a) == upstream(b))), Location::caller())
     }
