@@ -87,7 +87,8 @@ impl<T: Keyed> Table<T::Key, T> {
             let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
             Box::new(Replace::<T>::new(name.clone(), order))
         }));
-        Table { out: normalized(keyed, T::key_name(), build, place), versions, rows: PhantomData }
+        let table = normalized(keyed, T::key_name(), StateShape::Rows, build, place);
+        Table { out: table, versions, rows: PhantomData }
     }
 
     /// Says which of two rows of a key is newer: the one with the greater version, whatever came first. An older row never
@@ -213,7 +214,8 @@ impl<T: Keyed> Table<T::Key, T> {
             KeyedStream::<T::Key, T, Changelog>::by(changes.out, T::key_name().to_string(), Arc::new(T::key), place)
                 .out;
         let build = Build::Operator(Arc::new(move |_| Box::new(History::<T::Key, T>::new(identity.clone()))));
-        Table { out: normalized(keyed, T::key_name(), build, place), versions: Arc::default(), rows: PhantomData }
+        let table = normalized(keyed, T::key_name(), StateShape::KeyedRows, build, place);
+        Table { out: table, versions: Arc::default(), rows: PhantomData }
     }
 }
 
@@ -221,7 +223,7 @@ impl<T: Keyed> Table<T::Key, T> {
 pub(super) fn in_order<T: Data>(from: Output, by_key: &ByKey<T>, place: &'static Location<'static>) -> Output {
     let &ByKey { exchange: deal, table, changes, name, .. } = by_key;
     let keyed = exchange(from, name.to_string(), place, move |cx| deal(cx.batching, cx.task, cx.tasks));
-    let table = normalized(keyed, name, Build::Operator(Arc::new(move |_| table())), place);
+    let table = normalized(keyed, name, StateShape::KeyedRows, Build::Operator(Arc::new(move |_| table())), place);
     apply(table, "changes", Arc::new(changes), place)
 }
 
@@ -246,10 +248,10 @@ fn exchange(
     })
 }
 
-fn normalized(from: Output, key: &str, build: Build, place: &'static Location<'static>) -> Output {
+fn normalized(from: Output, key: &str, shape: StateShape, build: Build, place: &'static Location<'static>) -> Output {
     let flow = from.flow.clone();
     let name = from.label.clone();
-    let state = StateSpec { input: name.clone(), shape: StateShape::Rows, keeps: Keeps::Standing };
+    let state = StateSpec { input: name.clone(), shape, keeps: Keeps::Standing };
     let node = flow.add(NewNode {
         name,
         op: Op::Table { key: key.to_string() },
