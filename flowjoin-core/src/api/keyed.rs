@@ -16,7 +16,7 @@ use super::stream::function_name;
 use crate::key::Key;
 use crate::op::joined::Identity;
 use crate::op::key_by::KeyBy;
-use crate::plan::{Build, Op, PortInfo};
+use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::Data;
 use crate::state::Ttl;
 
@@ -56,7 +56,12 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
         place: &'static Location<'static>,
     ) -> Self {
         let flow = from.flow.clone();
-        let keyed = KeyMark::of::<K>(&label);
+        // Changes of one key that come by another key come from several tasks: what is taken back may come after what
+        // replaces it.
+        let keyed = KeyMark::of::<K>(&label).filter(|mark| {
+            let in_order = from.keyed.as_ref() == Some(mark);
+            M::MODE == ChangeMode::Append || in_order
+        });
         let out = flow.add(NewNode {
             name: "key_by".to_string(),
             op: Op::KeyBy { key: label },

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::flow::{Flow, NewNode, Output};
+use super::flow::{Flow, KeyMark, NewNode, Output};
 use super::input::{Input, JoinInput, JoinsOn, Optional};
 use super::keyed::{KeyedStream, Unique};
 use super::mode::{Accepts, Append, Changelog};
@@ -102,7 +102,8 @@ impl<T: Keyed> Table<T::Key, T> {
 
     /// The table as a keyed stream: an input of joins, with a time-to-live of its own if that is wanted.
     pub fn keyed(&self) -> KeyedStream<T::Key, T, Changelog> {
-        KeyedStream::arranged(self.out.clone(), Some(unique::<T>()))
+        let keyed = KeyMark::of::<T::Key>(T::key_name());
+        KeyedStream::arranged(Output { keyed, ..self.out.clone() }, Some(unique::<T>()))
     }
 
     /// Arranges the rows by another key, of which many may have the same: orders by the user who placed them. An update
