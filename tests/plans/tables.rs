@@ -28,51 +28,45 @@ fn mistakes(build: impl FnOnce(&Flow), expected: Expect) {
 
 #[test]
 fn the_wide_table() {
-    check(|flow| wide_table::wide_table(flow, "in", "out"), expect![[r#"
-        flow test
-        └─ sink wide (json lines upsert, out/wide.jsonl)                                   changelog
-           └─ changes                                                                      changelog
-              └─ table wide by order_id                                                    changelog
-                 │  keeps wide: rows by key, as long as they stand
-                 └─ ⇄ join wide on order_id [described, newest status?]                    changelog
-                    │  kernel product
-                    │  described: unique by order_id
-                    │  newest status: unique by order_id
-                    │  keeps described, newest status: rows by key, kept for ever
-                    ├─ table described by order_id                                         changelog
-                    │  │  keeps described: rows by key, as long as they stand
-                    │  └─ ⇄ join described on product_id [placed, products?]               changelog
-                    │     │  kernel product
-                    │     │  products: unique by product_id
-                    │     │  keeps placed, products: rows by key, kept for ever
-                    │     ├─ ⇄ join placed on key [orders, users?]                         changelog
-                    │     │  │  kernel product
-                    │     │  │  orders: unique by order_id
-                    │     │  │  users: unique by user_id
-                    │     │  │  keeps orders, users: rows by key, kept for ever
-                    │     │  ├─ ⇄ changes                                                  changelog
-                    │     │  │  └─ table orders by order_id                                changelog
-                    │     │  │     │  keeps orders: one row a key, as long as they stand
-                    │     │  │     └─ ⇄ source orders (json lines table, in/orders.jsonl)  time of arrival
-                    │     │  └─ ⇄ changes                                                  changelog
-                    │     │     └─ table users by user_id                                  changelog
-                    │     │        │  keeps users: one row a key, as long as they stand
-                    │     │        └─ ⇄ source users (debezium, in/users.jsonl)            time of arrival
-                    │     └─ table products by product_id                                  changelog
-                    │        │  keeps products: one row a key, as long as they stand
-                    │        └─ ⇄ source products (debezium, in/products.jsonl)            time of arrival
-                    └─ table newest status by order_id                                     changelog
-                       │  keeps logistics: one row a key, as long as they stand
-                       └─ ⇄ latest_by_key                                                  changelog
-                          └─ source logistics (json lines, in/logistics.jsonl)             time moved_at, out of order ≤ 30s, idle 1m
-        stages: 10, exchanges: 9 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
-        warning: join placed: rows of `orders` are kept for ever, so its state grows with the input; `.ttl(..)` ends that
-        warning: join placed: rows of `users` are kept for ever, so its state grows with the input; `.ttl(..)` ends that
-        warning: join described: rows of `placed` are kept for ever, so its state grows with the input; `.ttl(..)` ends that
-        warning: join described: rows of `products` are kept for ever, so its state grows with the input; `.ttl(..)` ends that
-        warning: join wide: rows of `described` are kept for ever, so its state grows with the input; `.ttl(..)` ends that
-        warning: join wide: rows of `newest status` are kept for ever, so its state grows with the input; `.ttl(..)` ends that
-    "#]]);
+    check(
+        |flow| wide_table::wide_table(flow, "in", "out"),
+        expect![[r#"
+            flow test
+            └─ sink wide (json lines upsert, out/wide.jsonl)                             changelog
+               └─ join wide on order_id [described, newest status?]                      changelog
+                  │  kernel product
+                  │  described: unique by order_id
+                  │  newest status: unique by order_id
+                  │  keeps described, newest status: rows by key, kept for ever
+                  ├─ table described by order_id                                         changelog
+                  │  │  keeps rows by key, as long as they stand
+                  │  └─ ⇄ join described on product_id [placed, products?]               changelog
+                  │     │  kernel product
+                  │     │  products: unique by product_id
+                  │     │  keeps placed, products: rows by key, kept for ever
+                  │     ├─ ⇄ join placed on key [orders, users?]                         changelog
+                  │     │  │  kernel product
+                  │     │  │  orders: unique by order_id
+                  │     │  │  users: unique by user_id
+                  │     │  │  keeps orders, users: rows by key, kept for ever
+                  │     │  ├─ ⇄ changes                                                  changelog
+                  │     │  │  └─ table orders by order_id                                changelog
+                  │     │  │     │  keeps one row a key, as long as they stand
+                  │     │  │     └─ ⇄ source orders (json lines table, in/orders.jsonl)  time of arrival
+                  │     │  └─ ⇄ changes                                                  changelog
+                  │     │     └─ table users by user_id                                  changelog
+                  │     │        │  keeps one row a key, as long as they stand
+                  │     │        └─ ⇄ source users (debezium, in/users.jsonl)            time of arrival
+                  │     └─ table products by product_id                                  changelog
+                  │        │  keeps one row a key, as long as they stand
+                  │        └─ ⇄ source products (debezium, in/products.jsonl)            time of arrival
+                  └─ table newest status by order_id                                     changelog
+                     │  keeps one row a key, as long as they stand
+                     └─ ⇄ latest_by_key                                                  changelog
+                        └─ source logistics (json lines, in/logistics.jsonl)             time moved_at, out of order ≤ 30s, idle 1m
+            stages: 9, exchanges: 8 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
+        "#]],
+    );
 }
 
 #[test]
@@ -98,7 +92,7 @@ fn a_semi_join_and_an_anti_join() {
             │     ├─ ⇄ source orders (json lines, in/orders.jsonl)          time placed_at, out of order ≤ 5s, idle 1m
             │     └─ ⇄ changes                                              changelog
             │        └─ table accounts by account_id                        changelog
-            │           │  keeps accounts: one row a key, as long as they stand
+            │           │  keeps one row a key, as long as they stand
             │           └─ ⇄ source accounts (debezium, in/accounts.jsonl)  time of arrival
             └─ sink unknown (json lines upsert, out/unknown.jsonl)          changelog
                └─ where not exists unknown on order_id [orders, accounts]   changelog
@@ -110,7 +104,6 @@ fn a_semi_join_and_an_anti_join() {
                   ├─ ⇄ source orders (json lines, in/orders.jsonl) (as above)
                   └─ ⇄ changes (as above)
             stages: 5, exchanges: 3 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
-            warning: join unknown: rows of `accounts` are kept for ever, so its state grows with the input; `.ttl(..)` ends that
         "#]],
     );
 }
@@ -175,19 +168,22 @@ fn a_join_whose_expiry_retracts_and_rows_that_are_unique() {
         },
         expect![[r#"
             flow test
-            └─ sink recent (json lines upsert, out/recent.jsonl)               changelog
-               └─ join recent on order_id [orders, accounts]                   changelog
-                  │  kernel product
-                  │  accounts: unique by a function
-                  │  expiry retracts
-                  │  keeps orders, accounts: rows by key, ttl 1h (processing time)
-                  ├─ ⇄ source orders (json lines, in/orders.jsonl)             time placed_at, out of order ≤ 5s, idle 1m
-                  └─ ⇄ filter                                                  changelog
-                     └─ changes                                                changelog
-                        └─ table accounts by account_id                        changelog
-                           │  keeps accounts: one row a key, as long as they stand
-                           └─ ⇄ source accounts (debezium, in/accounts.jsonl)  time of arrival
-            stages: 4, exchanges: 3 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
+            └─ sink recent (json lines upsert, out/recent.jsonl)                     changelog
+               └─ changes                                                            changelog
+                  └─ table recent by order_id                                        changelog
+                     │  keeps rows by key, as long as they stand
+                     └─ ⇄ join recent on order_id [orders, accounts]                 changelog
+                        │  kernel product
+                        │  accounts: unique by a function
+                        │  expiry retracts
+                        │  keeps orders, accounts: rows by key, ttl 1h (processing time)
+                        ├─ ⇄ source orders (json lines, in/orders.jsonl)             time placed_at, out of order ≤ 5s, idle 1m
+                        └─ ⇄ filter                                                  changelog
+                           └─ changes                                                changelog
+                              └─ table accounts by account_id                        changelog
+                                 │  keeps one row a key, as long as they stand
+                                 └─ ⇄ source accounts (debezium, in/accounts.jsonl)  time of arrival
+            stages: 5, exchanges: 4 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
         "#]],
     );
 }
@@ -205,18 +201,17 @@ fn changes_are_put_in_order_for_a_sink_that_keeps_another_key() {
             └─ sink placed (json lines upsert, out/placed.jsonl)                  changelog
                └─ changes                                                         changelog
                   └─ table placed by account_id                                   changelog
-                     │  keeps placed: rows by key, as long as they stand
+                     │  keeps rows by key, as long as they stand
                      └─ ⇄ join placed on order_id [accounts, orders]              changelog
                         │  kernel product
                         │  accounts: unique by account_id
                         │  keeps accounts, orders: rows by key, kept for ever
                         ├─ ⇄ changes                                              changelog
                         │  └─ table accounts by account_id                        changelog
-                        │     │  keeps accounts: one row a key, as long as they stand
+                        │     │  keeps one row a key, as long as they stand
                         │     └─ ⇄ source accounts (debezium, in/accounts.jsonl)  time of arrival
                         └─ ⇄ source orders (json lines, in/orders.jsonl)          time placed_at, out of order ≤ 5s, idle 1m
             stages: 5, exchanges: 4 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
-            warning: join placed: rows of `accounts` are kept for ever, so its state grows with the input; `.ttl(..)` ends that
             warning: join placed: rows of `orders` are kept for ever, so its state grows with the input; `.ttl(..)` ends that
         "#]],
     );

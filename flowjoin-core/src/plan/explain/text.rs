@@ -75,7 +75,9 @@ impl Tree<'_> {
             self.lines.push((format!("{indent}│  {note}"), String::new()));
         }
         for (inputs, state) in state_in_groups(&step.state) {
-            self.lines.push((format!("{indent}│  keeps {inputs}: {}, {}", state.shape, state.keeps), String::new()));
+            // A table has one input, and is named after it.
+            let whose = if step.kind == "table" { String::new() } else { format!("{inputs}: ") };
+            self.lines.push((format!("{indent}│  keeps {whose}{}, {}", state.shape, state.keeps), String::new()));
         }
         for output in step.outputs.iter().skip(1).filter(|output| !output.to.is_empty()) {
             let to: Vec<String> = output.to.iter().map(|&id| headline(&self.explain.steps[id])).collect();

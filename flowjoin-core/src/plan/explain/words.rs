@@ -184,8 +184,8 @@ fn outputs(plan: &Plan, node: &Node) -> Vec<StepOutput> {
 pub fn warnings(plan: &Plan) -> Vec<String> {
     let mut warnings = Vec::new();
     for node in plan.nodes() {
-        for spec in &node.state {
-            if spec.keeps == Keeps::Ttl(Ttl::Forever) {
+        for (spec, edge) in node.state.iter().zip(&node.inputs) {
+            if spec.keeps == Keeps::Ttl(Ttl::Forever) && !ends_with_tables(plan, edge.from) {
                 warnings.push(format!(
                     "join {}: rows of `{}` are kept for ever, so its state grows with the input; `.ttl(..)` ends \
                      that",
@@ -198,6 +198,20 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
         }
     }
     warnings
+}
+
+// Whether all rows that come out here stand in a table, or are made of rows that do: they go when those go.
+fn ends_with_tables(plan: &Plan, id: NodeId) -> bool {
+    let node = plan.node(id);
+    let above = || node.inputs.iter().all(|edge| ends_with_tables(plan, edge.from));
+    match &node.op {
+        Op::Source | Op::Sink | Op::IntervalJoin { .. } => false,
+        Op::Table { .. } => node.state.iter().any(|spec| spec.shape == StateShape::Rows) || above(),
+        Op::MultiJoin { on_expiry: OnExpiry::Silent, .. } => {
+            node.state.iter().all(|spec| spec.keeps == Keeps::Ttl(Ttl::Forever)) && above()
+        }
+        Op::MultiJoin { .. } | Op::Apply { .. } | Op::Union | Op::KeyBy { .. } => above(),
+    }
 }
 
 // A join that cleans by event time stands still while one of its inputs is quiet.
