@@ -4,6 +4,8 @@
 
 #[path = "joins/chains.rs"]
 mod chains;
+#[path = "joins/fanout.rs"]
+mod fanout;
 #[path = "joins/interval.rs"]
 mod interval;
 #[path = "joins/regular.rs"]

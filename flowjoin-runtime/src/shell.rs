@@ -11,8 +11,8 @@ use flowjoin_core::io::erased::{AnyReader, AnyWriter};
 use flowjoin_core::io::{BadRecords, ReadStatus};
 use flowjoin_core::op::source::AnyPage;
 use flowjoin_core::plan::{NodeId, Plan};
-use flowjoin_core::task::{Effect, Task, TaskInput};
-use flowjoin_core::{IoError, OpFigures, Progress};
+use flowjoin_core::task::{Effect, Task, TaskError, TaskInput};
+use flowjoin_core::{IoError, OpFigures, ProcTime, Progress};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, watch};
@@ -157,9 +157,17 @@ impl Shell {
     }
 
     fn hand_in(&mut self, input: TaskInput) -> Result<()> {
+        self.call(|task, now| task.handle(input, now))
+    }
+
+    fn next_effect(&mut self) -> Result<Option<Effect>> {
+        self.call(Task::poll)
+    }
+
+    fn call<R>(&mut self, work: impl FnOnce(&mut Task, ProcTime) -> std::result::Result<R, TaskError>) -> Result<R> {
         let began = Instant::now();
         let (task, now) = (&mut self.task, self.shared.clock.now());
-        let done = catch_unwind(AssertUnwindSafe(|| task.handle(input, now)));
+        let done = catch_unwind(AssertUnwindSafe(|| work(task, now)));
         let took = began.elapsed().as_nanos() as u64;
         self.shared.longest_call.fetch_max(took, Ordering::Relaxed);
         match done {
@@ -224,7 +232,7 @@ impl Shell {
     // Returns whether something was written to a sink.
     async fn perform(&mut self) -> Result<bool> {
         let mut wrote = false;
-        while let Some(effect) = self.task.poll() {
+        while let Some(effect) = self.next_effect()? {
             match effect {
                 Effect::Send(to, inlet, message) => {
                     let output = self.outputs[to.0].as_ref().ok_or(Error::Cancelled)?;

@@ -374,8 +374,12 @@ impl TestFlow {
         if let Err(error) = work(&mut self.tasks[task], self.now) {
             panic!("{error}");
         }
-        while let Some(effect) = self.tasks[task].poll() {
-            self.perform(task, effect);
+        loop {
+            match self.tasks[task].poll(self.now) {
+                Ok(Some(effect)) => self.perform(task, effect),
+                Ok(None) => return,
+                Err(error) => panic!("{error}"),
+            }
         }
     }
 

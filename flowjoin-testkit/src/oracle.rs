@@ -21,4 +21,4 @@ pub use expiring::{Event, Expectation, Expired, ExpiringJoin, Said};
 pub use interval::{Interval, IntervalResult};
 pub use left_deep::{Role, left_deep};
 pub use regular::{Combination, regular, unmatched};
-pub use relation::{Relation, Truth};
+pub use relation::Relation;

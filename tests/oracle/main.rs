@@ -4,12 +4,15 @@
 //! `FLOWJOIN_CASES=20000 cargo test --release --test oracle` tries that many histories a property. The seeds of
 //! histories that failed are kept in `tests/seeds`, and are tried first.
 
+mod batches;
 mod chain;
 mod changelog;
+mod changes;
 mod history;
 mod interval;
 mod keyed;
 mod policies;
+mod tables;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 

@@ -154,11 +154,22 @@ macro_rules! arity {
                 }
             }
 
+            fn print(&mut self, input: usize, id: RowId) -> u64 {
+                match input {
+                    $($i => match (self.slabs.$i.get(id), &self.identities.$i) {
+                        (Some(held), Some(identity)) => (identity.hash)(&held.row),
+                        (Some(held), None) => self.equality.print(&held.row),
+                        (None, _) => 0,
+                    })+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
             fn same(&mut self, input: usize, a: RowId, b: RowId) -> bool {
                 match input {
                     $($i => match (self.slabs.$i.get(a), self.slabs.$i.get(b)) {
                         (Some(a), Some(b)) => match &self.identities.$i {
-                            Some(same) => same(&a.row, &b.row),
+                            Some(identity) => (identity.same)(&a.row, &b.row),
                             None => self.equality.holds(&a.row, &b.row),
                         },
                         _ => false,

@@ -40,6 +40,8 @@ pub struct Input {
     pub(super) condition: Option<Condition>,
     // The `Identity` of its rows, if they have a unique key, and the name of that.
     pub(super) unique: Option<(Box<dyn Any + Send + Sync>, String)>,
+    // Whether that is the key of the join.
+    pub(super) unique_is_key: bool,
 }
 
 /// A condition over the rows of the inputs so far, each behind its type.
@@ -111,6 +113,7 @@ impl<K: Key, T: Data, M: Mode> JoinInput for KeyedStream<K, T, M> {
 
     fn lower(self) -> Input {
         let unique = self.unique_key().map(|unique| (Box::new(unique.same.clone()) as Box<_>, unique.name.clone()));
+        let unique_is_key = self.unique_key().is_some_and(|unique| unique.whole);
         Input {
             output: self.out,
             ttl: self.ttl,
@@ -119,6 +122,7 @@ impl<K: Key, T: Data, M: Mode> JoinInput for KeyedStream<K, T, M> {
             mode: M::MODE,
             condition: None,
             unique,
+            unique_is_key,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A stream whose rows are keyed, ready to be joined.
 
+use std::hash::Hash;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
@@ -34,11 +35,13 @@ pub(super) struct Unique<T> {
     pub(super) same: Identity<T>,
     // For explain; a closure has no name to tell.
     pub(super) name: String,
+    // Whether it is the key that the rows are joined on, so that there is at most one row a key.
+    pub(super) whole: bool,
 }
 
 impl<T> Clone for Unique<T> {
     fn clone(&self) -> Self {
-        Unique { same: self.same.clone(), name: self.name.clone() }
+        Unique { same: self.same.clone(), name: self.name.clone(), whole: self.whole }
     }
 }
 
@@ -154,10 +157,10 @@ impl<K: Key, T: Data> KeyedStream<K, T, Changelog> {
     ///
     /// Without a unique key, rows are a bag: each copy counts, and a row is taken back by an equal one.
     ///
-    /// The time of a change is linear in the rows of its key on this input.
-    pub fn unique_by<U: PartialEq, F: Fn(&T) -> U + Send + Sync + 'static>(self, unique: F) -> Self {
+    /// Rows are found by a hash of their unique key, whatever the number of rows of their key.
+    pub fn unique_by<U: Hash + Eq, F: Fn(&T) -> U + Send + Sync + 'static>(self, unique: F) -> Self {
         let name = function_name::<F>();
-        self.unique(Unique { same: Arc::new(move |a, b| unique(a) == unique(b)), name })
+        self.unique(Unique { same: Identity::by(unique), name, whole: false })
     }
 }
 

@@ -147,6 +147,7 @@ impl<I, X> MultiJoin<I, X> {
             kinds: std::array::from_fn(|input| inputs[input].kind),
             conditions: conditions.fold(0, |bits, (input, _)| bits | 1 << input),
             changes: std::array::from_fn(|input| inputs[input].mode == ChangeMode::Changelog),
+            one_a_key: std::array::from_fn(|input| inputs[input].unique_is_key),
             ttls: std::array::from_fn(|input| inputs[input].ttl.unwrap_or(self.ttl)),
             on_expiry: X::ON_EXPIRY,
             emit: std::array::from_fn(|input| inputs[input].emit),

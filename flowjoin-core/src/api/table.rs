@@ -10,6 +10,7 @@
 //! `-D` for one that went; nothing for a row that came again as it was. Changes of one key within one batch are folded.
 
 use std::cmp::Ordering;
+use std::hash::Hash;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -103,14 +104,14 @@ impl<T: Keyed> Table<T::Key, T> {
     /// The table as a keyed stream: an input of joins, with a time-to-live of its own if that is wanted.
     pub fn keyed(&self) -> KeyedStream<T::Key, T, Changelog> {
         let keyed = KeyMark::of::<T::Key>(T::key_name());
-        KeyedStream::arranged(Output { keyed, ..self.out.clone() }, Some(unique::<T>()))
+        KeyedStream::arranged(Output { keyed, ..self.out.clone() }, Some(unique::<T>(true)))
     }
 
     /// Arranges the rows by another key, of which many may have the same: orders by the user who placed them. An update
     /// that changes that key takes the row from one and gives it to the other.
     #[track_caller]
     pub fn key_by<K: Key, F: Fn(&T) -> K + Send + Sync + 'static>(&self, key: F) -> KeyedStream<K, T, Changelog> {
-        self.at_place(Location::caller()).key_by(key).unique(unique::<T>())
+        self.at_place(Location::caller()).key_by(key).unique(unique::<T>(false))
     }
 
     /// In a join on its key, the table need not have a row: it then comes out with `None` for it.
@@ -196,12 +197,12 @@ impl<T: Data> Stream<T, Changelog> {
     /// As [`to_table`](Self::to_table), where rows have an upstream key of their own: a row replaces, in its place, the
     /// one with the same upstream key, and is taken back whatever its other fields are.
     #[track_caller]
-    pub fn to_table_by<K: Key, U: PartialEq, F>(self, upstream: F) -> Table<K, T>
+    pub fn to_table_by<K: Key, U: Hash + Eq, F>(self, upstream: F) -> Table<K, T>
     where
         T: Keyed<Key = K>,
         F: Fn(&T) -> U + Send + Sync + 'static,
     {
-        Table::of_history(self, Some(Arc::new(move |a, b| upstream(a) == upstream(b))), Location::caller())
+        Table::of_history(self, Some(Identity::by(upstream)), Location::caller())
     }
 }
 
@@ -228,8 +229,8 @@ pub(super) fn in_order<T: Data>(from: Output, by_key: &ByKey<T>, place: &'static
     apply(table, "changes", Arc::new(changes), place)
 }
 
-fn unique<T: Keyed>() -> Unique<T> {
-    Unique { same: Arc::new(|a, b| a.key() == b.key()), name: T::key_name().to_string() }
+fn unique<T: Keyed>(whole: bool) -> Unique<T> {
+    Unique { same: Identity::by(T::key), name: T::key_name().to_string(), whole }
 }
 
 fn exchange(

@@ -3,6 +3,7 @@
 //! A join operator works on row ids; the rows themselves, one slab an input, and the user's `select` are behind
 //! [`JoinRows`], which is implemented once for each number of inputs. It is called a few times a batch, never a row.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::batch::{AnyBatch, KeyedBatch, KeyedRow, Kinds};
@@ -16,8 +17,35 @@ use crate::time::{EventTime, Watermark};
 use super::{Outbox, Port};
 use crate::account::Reason;
 
-/// Whether two rows of an input are one and the same, in two versions: they have the same unique key.
-pub type Identity<T> = Arc<dyn Fn(&T, &T) -> bool + Send + Sync>;
+/// When two rows of an input are one and the same, in two versions: they have the same unique key.
+pub struct Identity<T> {
+    /// Whether they do.
+    pub same: Arc<dyn Fn(&T, &T) -> bool + Send + Sync>,
+    /// A hash of the unique key.
+    pub hash: Arc<dyn Fn(&T) -> u64 + Send + Sync>,
+}
+
+impl<T> Clone for Identity<T> {
+    fn clone(&self) -> Self {
+        Identity { same: self.same.clone(), hash: self.hash.clone() }
+    }
+}
+
+impl<T: 'static> Identity<T> {
+    /// By the unique key that a function takes of a row.
+    pub fn by<U: Hash + Eq>(unique: impl Fn(&T) -> U + Send + Sync + 'static) -> Identity<T> {
+        let unique = Arc::new(unique);
+        let of = unique.clone();
+        Identity {
+            same: Arc::new(move |a, b| unique(a) == unique(b)),
+            hash: Arc::new(move |row| {
+                let mut hasher = std::hash::DefaultHasher::new();
+                of(row).hash(&mut hasher);
+                hasher.finish()
+            }),
+        }
+    }
+}
 
 /// One combination of rows that enters or leaves the result.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +142,9 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
 
     /// Whether rows of an input have a unique key, so that one stands for each.
     fn has_identity(&self, input: usize) -> bool;
+
+    /// A hash of the unique key of a row, or of the whole row where it has none: rows that are the same have the same.
+    fn print(&mut self, input: usize, id: RowId) -> u64;
 
     /// Whether two rows of an input have the same unique key, or are equal where they have none.
     fn same(&mut self, input: usize, a: RowId, b: RowId) -> bool;

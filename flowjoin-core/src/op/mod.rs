@@ -48,12 +48,14 @@ pub struct Outbox {
     sent: Vec<(Port, AnyBatch)>,
     bad: Vec<RecordError>,
     wanted: u64,
+    rows: usize,
+    limited: bool,
 }
 
 impl Outbox {
     /// An outbox of which these ports lead somewhere (a bit each).
     pub fn new(wanted: u64) -> Outbox {
-        Outbox { sent: Vec::new(), bad: Vec::new(), wanted }
+        Outbox { wanted, ..Outbox::default() }
     }
 
     /// Whether anybody reads a port. What is sent to another one is dropped, so need not be made.
@@ -65,8 +67,21 @@ impl Outbox {
     /// Sends a batch; an empty one is not sent.
     pub fn send(&mut self, port: Port, batch: AnyBatch) {
         if !batch.is_empty() && self.wants(port) {
+            self.rows += batch.len();
             self.sent.push((port, batch));
         }
+    }
+
+    /// Whether so much has been sent in this call that the rest should wait until it has gone on. Never in calls that
+    /// have to be done at once.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.limited && self.rows >= ROWS_MAX
+    }
+
+    /// Says whether this call may leave work for later; returns whether it might before.
+    pub fn limit(&mut self, limited: bool) -> bool {
+        std::mem::replace(&mut self.limited, limited)
     }
 
     /// Reports a record that could not become a row.
@@ -76,6 +91,7 @@ impl Outbox {
 
     /// What was sent, in order.
     pub fn take_sent(&mut self) -> Vec<(Port, AnyBatch)> {
+        self.rows = 0;
         std::mem::take(&mut self.sent)
     }
 
@@ -92,6 +108,20 @@ pub trait Operator: Send {
     /// # Errors
     /// If the flow cannot go on.
     fn on_batch(&mut self, input: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError>;
+
+    /// Whether it has left work for later, because its outbox was full: nothing else is asked of it before
+    /// [`on_more`](Self::on_more).
+    fn has_more(&self) -> bool {
+        false
+    }
+
+    /// Go on with the work that was left.
+    ///
+    /// # Errors
+    /// If the flow cannot go on.
+    fn on_more(&mut self, _cx: &mut Cx<'_>) -> Result<(), OpError> {
+        Ok(())
+    }
 
     /// Event time has moved on all inputs. Close what is closed; the task forwards the watermark.
     ///
@@ -138,3 +168,6 @@ pub trait Operator: Send {
     /// Where its rows went and what it holds.
     fn figures(&self) -> OpFigures;
 }
+
+/// Rows that may be sent in one call before the rest waits.
+const ROWS_MAX: usize = 16_384;

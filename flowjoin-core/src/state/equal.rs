@@ -15,6 +15,14 @@ impl Equality {
     pub fn holds<T: Data>(&mut self, one: &T, other: &T) -> bool {
         encode(one, &mut self.one) && encode(other, &mut self.other) && self.one == self.other
     }
+
+    /// A hash of a row: equal rows have the same.
+    pub fn print<T: Data>(&mut self, row: &T) -> u64 {
+        if !encode(row, &mut self.one) {
+            return 0;
+        }
+        twox_hash::XxHash3_64::oneshot(&self.one)
+    }
 }
 
 fn encode<T: Data>(row: &T, bytes: &mut Vec<u8>) -> bool {

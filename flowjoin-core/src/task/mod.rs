@@ -105,9 +105,29 @@ pub struct Task {
     at_work: usize,
 }
 
+// How far to go on: to the end, or until the host has something to do and an operator has left work for later.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Until {
+    Done,
+    Effects,
+}
+
 enum Event {
-    Data { node: usize, input: usize, batch: AnyBatch },
-    Progress { node: usize, input: usize, channel: usize, progress: Progress },
+    Data {
+        node: usize,
+        input: usize,
+        batch: AnyBatch,
+    },
+    Progress {
+        node: usize,
+        input: usize,
+        channel: usize,
+        progress: Progress,
+    },
+    /// An operator has left work for later.
+    More {
+        node: usize,
+    },
 }
 
 impl Task {
@@ -144,6 +164,7 @@ impl Task {
     /// # Errors
     /// If an operator cannot go on. The task must not be used after that.
     pub fn handle(&mut self, input: TaskInput, now: ProcTime) -> Result<(), TaskError> {
+        self.run(now)?;
         match input {
             TaskInput::Message(inlet, Message::Data(batch)) => {
                 self.queue.push_back(Event::Data { node: inlet.node, input: inlet.input, batch });
@@ -167,12 +188,19 @@ impl Task {
                 }
             }
         }
-        self.run(now)
+        self.run_until(now, Until::Effects)
     }
 
-    /// The next thing to do for the host; to be called until there is none.
-    pub fn poll(&mut self) -> Option<Effect> {
-        self.effects.pop_front()
+    /// The next thing to do for the host; to be called until there is none. An operator that has much to send goes on
+    /// here with what it has left, once all that it sent before has been taken: so a host that waits holds it back.
+    ///
+    /// # Errors
+    /// If an operator cannot go on. The task must not be used after that.
+    pub fn poll(&mut self, now: ProcTime) -> Result<Option<Effect>, TaskError> {
+        while self.effects.is_empty() && !self.queue.is_empty() {
+            self.run_until(now, Until::Effects)?;
+        }
+        Ok(self.effects.pop_front())
     }
 
     /// When to hand in `Clock` at the latest.
@@ -251,12 +279,22 @@ impl Task {
         Ok(())
     }
 
+    // Does all that there is to do.
     fn run(&mut self, now: ProcTime) -> Result<(), TaskError> {
+        self.run_until(now, Until::Done)
+    }
+
+    fn run_until(&mut self, now: ProcTime, until: Until) -> Result<(), TaskError> {
         while let Some(event) = self.queue.pop_front() {
             match event {
                 Event::Data { node, input, batch } => {
-                    self.call(node, now, |node, cx| node.op.on_batch(InputId(input), batch, cx))?;
+                    self.call_in_parts(node, now, |node, cx| node.op.on_batch(InputId(input), batch, cx))?;
                 }
+                Event::More { node } if until == Until::Effects && !self.effects.is_empty() => {
+                    self.queue.push_front(Event::More { node });
+                    return Ok(());
+                }
+                Event::More { node } => self.call_in_parts(node, now, |node, cx| node.op.on_more(cx))?,
                 Event::Progress { node, input, channel, progress } => {
                     let merged = self.nodes[node].hear(input, channel, progress);
                     self.on_merged(node, merged, now)?;
@@ -286,6 +324,28 @@ impl Task {
             Progress::Active | Progress::At(_) => {}
         }
         self.forward(position, status);
+        Ok(())
+    }
+
+    // Calls an operator that may leave work for later. What it has sent goes through the operators behind it first, then
+    // it goes on, and only then comes what waited before.
+    fn call_in_parts(
+        &mut self,
+        position: usize,
+        now: ProcTime,
+        work: impl FnOnce(&mut TaskNode, &mut Cx<'_>) -> Result<(), OpError>,
+    ) -> Result<(), TaskError> {
+        let waiting = self.queue.len();
+        self.call(position, now, |node, cx| {
+            cx.out.limit(true);
+            let done = work(node, cx);
+            cx.out.limit(false);
+            done
+        })?;
+        if self.nodes[position].op.has_more() {
+            self.queue.push_back(Event::More { node: position });
+            self.queue.rotate_left(waiting);
+        }
         Ok(())
     }
 

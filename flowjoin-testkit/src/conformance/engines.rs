@@ -27,7 +27,8 @@ use super::rules::{NoRules, Rules};
 use super::spec::{IntervalSpec, JoinSpec, MaterializerSpec, Need, check_demands};
 
 /// What the engines of regular and multi joins can do beyond a plain join of append-only inputs.
-pub const JOIN_MEETS: &[Need] = &[Need::Retractions, Need::Filters];
+pub const JOIN_MEETS: &[Need] =
+    &[Need::Retractions, Need::Replacements, Need::Filters, Need::Conditions, Need::Existence];
 
 /// What the engine of interval joins can do beyond a plain join of append-only inputs.
 pub const INTERVAL_MEETS: &[Need] = &[Need::Filters];
@@ -112,8 +113,9 @@ fn check_count(inputs: usize) -> Result<(), Unbuilt> {
     Err(Unbuilt::NotApplicable(format!("{inputs} inputs are more than can be played here")))
 }
 
-const COMPACTING: &str = "a table tells its changes batch by batch: it does not hold them back until the watermark, nor \
-                          order them by their times, nor choose among the rows of a key by anything but the newest";
+// Flink's compacting materializer orders the changes of a key by their times, and chooses the first of its rows or fails.
+const COMPACTING: &str =
+    "tables do not wait for the watermark: the newest row of a key stands as soon as its batch is over";
 
 const INPUTS_MAX: usize = 10_000;
 

@@ -1,6 +1,8 @@
 //! The N-way join with inputs of any role, left-deep as SQL reads it: one join after the other, from the left.
 
-use super::relation::{Relation, Truth};
+use flowjoin_core::api::Truth;
+
+use super::relation::Relation;
 
 /// What an input is to the inputs before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,5 +1,7 @@
 //! Joins of two sides by the definition that SQL gives, over the rows that are there: nested loops and nothing else.
 
+use flowjoin_core::api::Truth;
+
 /// Rows, each with the key that it is joined by; a key of none is null, and matches nothing.
 ///
 /// A join of two relations is a relation again, under the same key, so that queries are built as in SQL, from the left:
@@ -19,25 +21,6 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relation<K, R> {
     rows: Vec<(Option<K>, R)>,
-}
-
-/// What a condition comes to: a match is what is known to be true.
-pub trait Truth {
-    /// Whether it is true, and not false or unknown.
-    fn is_true(self) -> bool;
-}
-
-impl Truth for bool {
-    fn is_true(self) -> bool {
-        self
-    }
-}
-
-/// None is unknown, as when an operand is null.
-impl Truth for Option<bool> {
-    fn is_true(self) -> bool {
-        self == Some(true)
-    }
 }
 
 // The rows of two sides that match, and on each side those that match nothing.

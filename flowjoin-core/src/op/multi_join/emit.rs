@@ -1,5 +1,7 @@
 //! What comes out: combinations out of the kernel, as far as they were not said before, and the rows made of them.
 
+use std::ops::Range;
+
 use super::super::conditional;
 use super::super::joined::Combo;
 use super::super::kernel::{Out, Pair};
@@ -152,9 +154,26 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.select(out);
     }
 
-    /// Makes rows of the combinations that were collected, and drops the rows that have left with them.
-    pub(super) fn select(&mut self, out: &mut Outbox) {
-        self.select_part(out);
+    /// Makes rows of the combinations that were collected, until the outbox is full; returns whether that was all. Then
+    /// the rows are dropped that have left with them.
+    pub(super) fn select(&mut self, out: &mut Outbox) -> bool {
+        while self.selected < self.combos.len() {
+            if out.is_full() {
+                return false;
+            }
+            let mut until = self.combos.len().min(self.selected + COMBOS_MAX);
+            // The halves of an update stay together.
+            until += usize::from(self.combos[until - 1].kind == RowKind::UpdateBefore);
+            self.mark_met(self.selected..until);
+            self.rows.select(&self.combos[self.selected..until], out);
+            self.selected = until;
+        }
+        self.combos.clear();
+        self.selected = 0;
+        // The keys that are still to be told name rows that have left.
+        if self.folding.is_pending() {
+            return true;
+        }
         for (input, id) in self.passing.drain(..) {
             if input < N {
                 self.rows.discard(input, &[id]);
@@ -162,13 +181,13 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 self.rows.vacate(input - N, id);
             }
         }
+        true
     }
 
-    /// Makes rows of the combinations that were collected. More of them are to come that name rows that have left.
-    pub(super) fn select_part(&mut self, out: &mut Outbox) {
+    fn mark_met(&mut self, range: Range<usize>) {
         // Combinations of one step share most of their rows, which need to be marked once.
         let mut marked = [RowId::MISSING; N];
-        for combo in self.combos.iter().filter(|combo| combo.kind.adds()) {
+        for combo in self.combos[range].iter().filter(|combo| combo.kind.adds()) {
             let present = combo.ids.iter().filter(|id| !id.is_missing()).count();
             if present < 2 {
                 continue;
@@ -180,10 +199,6 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                     self.accounts[input].open -= 1;
                 }
             }
-        }
-        if !self.combos.is_empty() {
-            self.rows.select(&self.combos, out);
-            self.combos.clear();
         }
     }
 }

@@ -18,12 +18,16 @@ use crate::time::EventTime;
 pub struct Folding {
     groups: Vec<Group>,
     used: usize,
+    // How many of them have been told.
+    told: usize,
+    input: usize,
 }
 
 /// What happens under one key.
 #[derive(Default)]
 pub struct Group {
     pub place: Option<Place>,
+    pub hash: u64,
     pub pairs: Vec<Pair>,
     pub cause: Option<EventTime>,
     // The row that the first half of an update took back, until its second half comes.
@@ -31,17 +35,28 @@ pub struct Group {
 }
 
 impl Folding {
-    fn group(&mut self, place: Place) -> u16 {
+    /// Begins with the changes of an input.
+    pub(super) fn begin(&mut self, input: usize) {
+        self.input = input;
+    }
+
+    fn group(&mut self, place: Place, hash: u64) -> u16 {
         if self.used == self.groups.len() {
             self.groups.push(Group::default());
         }
         let group = &mut self.groups[self.used];
         group.place = Some(place);
+        group.hash = hash;
         group.pairs.clear();
         group.cause = None;
         group.updating = false;
         self.used += 1;
         self.used as u16
+    }
+
+    /// Whether keys have been touched of which it has not been told what has changed.
+    pub(super) fn is_pending(&self) -> bool {
+        self.used > 0
     }
 
     /// Whether no further key can be numbered.
@@ -52,12 +67,11 @@ impl Folding {
 
 impl<K: Key, const N: usize> MultiJoin<K, N> {
     /// Takes in the rows of an input that may update and take back, or whose partners need more than the product.
-    pub(super) fn fold_in(&mut self, input: usize, arrivals: &mut Arrivals<K>, cx: &mut Cx<'_>) {
-        self.accounts[input].rows += arrivals.rows.len() as u64 + arrivals.late;
-        self.accounts[input].late += arrivals.late;
+    pub(super) fn fold_in(&mut self, input: usize, arrivals: &mut Arrivals<K>, from: usize, cx: &mut Cx<'_>) {
+        self.folding.begin(input);
         let kinds = &arrivals.kinds;
         let mut rows = arrivals.rows.drain(..);
-        let mut index = 0;
+        let mut index = from;
         while let Some(Arrival { key, hash, time, id }) = rows.next() {
             let coming = rows.as_slice();
             if let Some(next) = coming.get(AHEAD) {
@@ -81,26 +95,28 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 if !self.spec.changes[input] {
                     self.renew_equals(place, input, id, cx.now);
                 }
-                self.fold_add(input, place, (id, time), kind);
+                self.fold_add(input, (place, hash), (id, time), kind);
             } else {
                 self.passing.push((input, id));
                 match self.table.find(hash, &key) {
-                    Some(place) => self.fold_retract(input, place, (id, time), kind),
+                    Some(place) => self.fold_retract(input, (place, hash), (id, time), kind),
                     None => self.accounts[input].orphan += 1,
                 }
             }
-            if self.folding.is_full() {
-                self.unfold(input, cx.out);
+            if self.folding.is_full() && !self.unfold(cx.out) {
+                break;
             }
         }
-        self.unfold(input, cx.out);
+        self.unfold(cx.out);
+        let rows: Vec<Arrival<K>> = rows.collect();
+        self.wait(input, rows, kinds, index);
     }
 
-    pub(super) fn touch(&mut self, place: Place, time: EventTime) -> usize {
+    pub(super) fn touch(&mut self, (place, hash): (Place, u64), time: EventTime) -> usize {
         let lists = self.table.at(place).0;
         let mut number = lists.touched();
         if number == 0 {
-            number = self.folding.group(place);
+            number = self.folding.group(place, hash);
             lists.touch(number);
         }
         let group = &mut self.folding.groups[number as usize - 1];
@@ -108,11 +124,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         number as usize - 1
     }
 
-    fn fold_add(&mut self, input: usize, place: Place, (id, time): (RowId, EventTime), kind: RowKind) {
-        let number = self.touch(place, time);
+    fn fold_add(&mut self, input: usize, (place, hash): (Place, u64), (id, time): (RowId, EventTime), kind: RowKind) {
+        let number = self.touch((place, hash), time);
         let updates = std::mem::take(&mut self.folding.groups[number].updating) && kind == RowKind::UpdateAfter;
         if self.rows.has_identity(input) {
-            return self.fold_put(input, place, number, id);
+            return self.fold_put(input, (place, hash), number, id);
         }
         let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
         // A row that was taken back in this batch and comes again as it was is an update of nothing.
@@ -128,7 +144,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 
     // A row of an input with a unique key takes the place of the one with its unique key.
-    fn fold_put(&mut self, input: usize, place: Place, number: usize, id: RowId) {
+    fn fold_put(&mut self, input: usize, (place, hash): (Place, u64), number: usize, id: RowId) {
         let pairs = &mut self.folding.groups[number].pairs;
         let rows = &mut self.rows;
         let came = pairs.iter_mut().find(|pair| !pair.new.is_missing() && rows.same(input, pair.new, id));
@@ -136,9 +152,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let before = std::mem::replace(&mut pair.new, id);
             return self.gone(input, before, false);
         }
-        if let Some(old) = self.standing(input, place, id) {
-            let (lists, spill) = self.table.at(place);
-            lists.remove(input, old, spill);
+        if let Some(old) = self.take_standing(input, place, hash, id) {
             self.folding.groups[number].pairs.push(Pair::updated(old, id));
             return self.gone(input, old, false);
         }
@@ -149,8 +163,14 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         }
     }
 
-    fn fold_retract(&mut self, input: usize, place: Place, (id, time): (RowId, EventTime), kind: RowKind) {
-        let number = self.touch(place, time);
+    fn fold_retract(
+        &mut self,
+        input: usize,
+        (place, hash): (Place, u64),
+        (id, time): (RowId, EventTime),
+        kind: RowKind,
+    ) {
+        let number = self.touch((place, hash), time);
         let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
         let came = (0..pairs.len()).rev().find(|&at| {
             let new = pairs[at].new;
@@ -166,24 +186,35 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             }
             return self.gone(input, new, true);
         }
-        let Some(old) = self.standing(input, place, id) else {
+        let Some(old) = self.take_standing(input, place, hash, id) else {
             self.accounts[input].orphan += 1;
             return;
         };
-        let (lists, spill) = self.table.at(place);
-        lists.remove(input, old, spill);
         let group = &mut self.folding.groups[number];
         group.pairs.push(Pair::removed(old));
         group.updating = kind == RowKind::UpdateBefore;
         self.gone(input, old, true);
     }
 
-    // The row in a list that is the same as this one.
-    fn standing(&mut self, input: usize, place: Place, id: RowId) -> Option<RowId> {
-        let (lists, spill) = self.table.view(place);
-        let (front, back) = lists.list(input, spill);
+    // Takes the row out of a list that is the same as this one.
+    fn take_standing(&mut self, input: usize, place: Place, hash: u64, id: RowId) -> Option<RowId> {
         let rows = &mut self.rows;
-        front.iter().chain(back).copied().find(|&other| rows.same(input, other, id))
+        let old = match &mut self.index[input] {
+            Some(index) => {
+                let print = rows.print(input, id);
+                let old = index.find(hash, print, |other| rows.same(input, other, id))?;
+                index.remove(hash, print, old);
+                old
+            }
+            None => {
+                let (lists, spill) = self.table.view(place);
+                let (front, back) = lists.list(input, spill);
+                front.iter().chain(back).copied().find(|&other| rows.same(input, other, id))?
+            }
+        };
+        let (lists, spill) = self.table.at(place);
+        lists.remove(input, old, spill);
+        Some(old)
     }
 
     // A row leaves that has come, by a retraction of its own or because another takes its place.
@@ -208,16 +239,20 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 
     /// Notes a row of a key that goes by its expiry.
-    pub(super) fn fold_expired(&mut self, place: Place, id: RowId, time: EventTime) {
-        let number = self.touch(place, time);
+    pub(super) fn fold_expired(&mut self, (place, hash): (Place, u64), id: RowId, time: EventTime) {
+        let number = self.touch((place, hash), time);
         self.folding.groups[number].pairs.push(Pair::removed(id));
     }
 
-    /// Tells what has changed under each key that was touched.
-    pub(super) fn unfold(&mut self, input: usize, out: &mut Outbox) {
-        for number in 0..std::mem::take(&mut self.folding.used) {
-            let group = &mut self.folding.groups[number];
-            let (place, cause) = (group.place.take(), group.cause.unwrap_or(EventTime::MIN));
+    /// Tells what has changed under each key that was touched, until the outbox is full; returns whether that is all.
+    pub(super) fn unfold(&mut self, out: &mut Outbox) -> bool {
+        let input = self.folding.input;
+        while self.folding.told < self.folding.used {
+            if self.combos.len() >= COMBOS_MAX && !self.select(out) {
+                return false;
+            }
+            let group = &mut self.folding.groups[self.folding.told];
+            let (place, hash, cause) = (group.place.take(), group.hash, group.cause.unwrap_or(EventTime::MIN));
             let place = place.expect("a group has a place until it is told");
             let pairs = std::mem::take(&mut group.pairs);
             self.table.at(place).0.touch(0);
@@ -225,18 +260,19 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let (lists, spill) = self.table.at(place);
             for pair in pairs.iter().filter(|pair| !pair.new.is_missing()) {
                 lists.push(input, pair.new, spill);
+                if let Some(index) = &mut self.index[input] {
+                    index.insert(hash, self.rows.print(input, pair.new), pair.new);
+                }
             }
             self.announced(place, input);
             self.mark_partners(place, input, &pairs);
             if self.table.view(place).0.present() == 0 {
                 self.forget(place);
             }
-            self.folding.groups[number].pairs = pairs;
-            // The keys that are still to be told name rows that have left.
-            if self.combos.len() >= COMBOS_MAX {
-                self.select_part(out);
-            }
+            self.folding.groups[self.folding.told].pairs = pairs;
+            self.folding.told += 1;
         }
-        self.select(out);
+        (self.folding.used, self.folding.told) = (0, 0);
+        self.select(out)
     }
 }

@@ -36,6 +36,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             _ => return,
         }
         let (mut met, mut unmet) = (Vec::new(), Vec::new());
+        self.folding.begin(input);
         for (index, &Due { hash, id, .. }) in due.iter().enumerate() {
             if let Some(next) = due.get(index + super::AHEAD) {
                 self.table.prefetch(next.hash);
@@ -48,14 +49,14 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 self.rows.release(input, id);
                 continue;
             };
-            self.leave(input, place, id);
+            self.leave(input, (place, hash), id);
             let left = if self.met[input].remove(id) { &mut met } else { &mut unmet };
             left.push(id);
             if self.folding.is_full() {
-                self.unfold(input, out);
+                self.unfold(out);
             }
         }
-        self.unfold(input, out);
+        self.unfold(out);
         self.rows.discard(input, &met);
         self.accounts[input].open -= unmet.len() as u64;
         self.accounts[input].expired += unmet.len() as u64;
@@ -72,12 +73,15 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         at.is_some()
     }
 
-    fn leave(&mut self, input: usize, place: Place, id: RowId) {
+    fn leave(&mut self, input: usize, (place, hash): (Place, u64), id: RowId) {
         self.tell_waiting(place, input, id, self.frontier, true);
+        if let Some(index) = &mut self.index[input] {
+            index.remove(hash, self.rows.print(input, id), id);
+        }
         let (lists, spill) = self.table.at(place);
         lists.remove(input, id, spill);
         if self.spec.expiry_retracts(input) {
-            return self.fold_expired(place, id, self.frontier);
+            return self.fold_expired((place, hash), id, self.frontier);
         }
         self.said.on_gone(input, id);
         let present = lists.present();

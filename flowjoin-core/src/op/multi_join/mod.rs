@@ -8,6 +8,7 @@
 
 mod emit;
 mod fold;
+mod index;
 mod leave;
 mod said;
 mod spec;
@@ -19,13 +20,14 @@ use super::joined::{Arrival, Arrivals, Combo, JoinRows, Lateness};
 use super::product::{self, Shape, Step};
 use super::{Cx, InputId, Operator, Outbox};
 use crate::account::{Account, OpFigures, Reason};
-use crate::batch::AnyBatch;
+use crate::batch::{AnyBatch, Kinds};
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
 use crate::state::{Bits, Clock, Due, Expiry, KeyedRows, Lists, Met, Place, RowId};
 use crate::time::{EventTime, ProcTime, Span, Watermark};
 use fold::Folding;
+use index::Index;
 use said::{Gaps, Said};
 pub use spec::{Emit, OnExpiry, Spec};
 
@@ -45,8 +47,15 @@ pub struct MultiJoin<K: Key, const N: usize> {
     said: Said<K, N>,
     gaps: Option<Gaps<N>>,
     arrivals: Arrivals<K>,
+    // Rows of a batch that wait until what came before them has been sent.
+    waiting: Option<Waiting<K>>,
+    // The rows of inputs that change, by key and unique key (or all of the row): how one is found that is replaced or
+    // taken back, where a key may have many.
+    index: [Option<Index>; N],
     folding: Folding,
     combos: Vec<Combo<N>>,
+    // How many of them have been selected.
+    selected: usize,
     // Rows that are dropped once the combinations that name them have been selected.
     passing: Vec<(usize, RowId)>,
     // The last watermark before the end: nothing that comes out may be older.
@@ -54,6 +63,14 @@ pub struct MultiJoin<K: Key, const N: usize> {
     // Rows that have left with the end, though nobody asked for them: they are not looked for.
     left: [u64; N],
     ended: bool,
+}
+
+struct Waiting<K> {
+    input: usize,
+    rows: Vec<Arrival<K>>,
+    kinds: Kinds,
+    // How many rows of the batch came before these.
+    index: usize,
 }
 
 struct Leaving {
@@ -87,8 +104,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             said,
             gaps: Gaps::of(&spec),
             arrivals: Arrivals::default(),
+            waiting: None,
+            index: std::array::from_fn(|input| (spec.changes[input] && !spec.one_a_key[input]).then(Index::default)),
             folding: Folding::default(),
             combos: Vec::new(),
+            selected: 0,
             passing: Vec::new(),
             frontier: EventTime::MIN,
             left: [0; N],
@@ -97,12 +117,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         }
     }
 
-    fn take_in(&mut self, input: usize, arrivals: &mut Arrivals<K>, cx: &mut Cx<'_>) {
-        self.accounts[input].rows += arrivals.rows.len() as u64 + arrivals.late;
-        self.accounts[input].late += arrivals.late;
+    // Takes rows in, of a batch of which so many came before, until the outbox is full.
+    fn take_in(&mut self, input: usize, arrivals: &mut Arrivals<K>, from: usize, cx: &mut Cx<'_>) {
         let kinds = &arrivals.kinds;
         let mut rows = arrivals.rows.drain(..);
-        let mut index = 0;
+        let mut index = from;
         while let Some(Arrival { key, hash, time, id }) = rows.next() {
             // First the place of a key in the index is asked for, then the entry that it names, then the lists of that.
             let coming = rows.as_slice();
@@ -122,11 +141,27 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             } else {
                 self.on_insert(input, hash, key, (id, time), cx.now);
             }
-            if self.combos.len() >= COMBOS_MAX {
-                self.select(cx.out);
+            if self.combos.len() >= COMBOS_MAX && !self.select(cx.out) {
+                break;
             }
         }
         self.select(cx.out);
+        let rows: Vec<Arrival<K>> = rows.collect();
+        self.wait(input, rows, kinds, index);
+    }
+
+    // Goes on with the rows of a batch.
+    fn proceed(&mut self, input: usize, arrivals: &mut Arrivals<K>, from: usize, cx: &mut Cx<'_>) {
+        match self.at_once[input] {
+            true => self.take_in(input, arrivals, from, cx),
+            false => self.fold_in(input, arrivals, from, cx),
+        }
+    }
+
+    fn wait(&mut self, input: usize, rows: Vec<Arrival<K>>, kinds: &Kinds, index: usize) {
+        if !rows.is_empty() {
+            self.waiting = Some(Waiting { input, rows, kinds: kinds.clone(), index });
+        }
     }
 
     // Notes that a row has come.
@@ -241,6 +276,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         if self.spec.stands_alone(input) {
             let mut ids = [RowId::MISSING; N];
             ids[input] = id;
+            // Its other half need not be here.
+            let kind = if kind.adds() { RowKind::Insert } else { RowKind::Delete };
             self.combos.push(Combo { ids, kind, cause: time });
             self.passing.push((input, id));
         } else if kind.adds() {
@@ -260,7 +297,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
 
 impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
     fn on_batch(&mut self, input: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        // What is due leaves before anything comes.
+        let limited = cx.out.limit(false);
         self.on_clock(cx)?;
+        cx.out.limit(limited);
         let input = input.0;
         let mut arrivals = std::mem::take(&mut self.arrivals);
         let lateness = match self.spec.changes[input] {
@@ -268,12 +308,26 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
             false => Lateness::facts(cx.watermark),
         };
         let taken = self.rows.arrive(input, batch, lateness, &mut arrivals, cx.out);
-        match self.at_once[input] {
-            true => self.take_in(input, &mut arrivals, cx),
-            false => self.fold_in(input, &mut arrivals, cx),
-        }
+        self.accounts[input].rows += arrivals.rows.len() as u64 + arrivals.late;
+        self.accounts[input].late += arrivals.late;
+        self.proceed(input, &mut arrivals, 0, cx);
         self.arrivals = arrivals;
         taken
+    }
+
+    fn has_more(&self) -> bool {
+        self.selected < self.combos.len() || self.folding.is_pending() || self.waiting.is_some()
+    }
+
+    fn on_more(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        if self.select(cx.out)
+            && self.unfold(cx.out)
+            && let Some(Waiting { input, rows, kinds, index }) = self.waiting.take()
+        {
+            let mut arrivals = Arrivals { rows, kinds, late: 0 };
+            self.proceed(input, &mut arrivals, index, cx);
+        }
+        Ok(())
     }
 
     fn on_watermark(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
@@ -307,13 +361,14 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
 
     fn figures(&self) -> OpFigures {
         let renewed = |leaving: &Leaving| (leaving.renewed.len() * size_of::<(RowId, i64)>()) as u64;
+        let index: u64 = self.index.iter().flatten().map(Index::bytes).sum();
         let calendars: u64 = self.leaving.iter().flatten().map(|it| it.expiry.bytes() + renewed(it)).sum();
         let met: u64 = self.met.iter().map(Bits::bytes).sum();
         let said = self.said.bytes() + self.gaps.as_ref().map_or(0, Gaps::bytes);
         OpFigures {
             accounts: self.accounts.to_vec(),
             state_rows: (0..N).map(|input| self.rows.len(input) as u64 - self.left[input]).collect(),
-            state_bytes: self.rows.bytes() + self.table.total_bytes() + calendars + met + said,
+            state_bytes: self.rows.bytes() + self.table.total_bytes() + calendars + met + said + index,
             emitted: self.rows.emitted(),
         }
     }

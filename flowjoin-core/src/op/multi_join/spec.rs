@@ -14,6 +14,8 @@ pub struct Spec<const N: usize> {
     pub conditions: u16,
     /// Which inputs update and take back their rows.
     pub changes: [bool; N],
+    /// Which inputs have at most one row a key.
+    pub one_a_key: [bool; N],
     /// How long the rows of each input are kept.
     pub ttls: [Ttl; N],
     /// What the expiry of a row does to what it gave.

@@ -61,7 +61,7 @@ impl<K: Key, T: Data> History<K, T> {
         front.iter().chain(back).rev().copied().find(|&id| {
             let held = rows.get(id).expect("a row that stands is held");
             match &self.identity {
-                Some(same) => same(&held.row, row),
+                Some(identity) => (identity.same)(&held.row, row),
                 None => self.equality.holds(&held.row, row),
             }
         })
