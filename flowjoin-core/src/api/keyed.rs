@@ -155,7 +155,9 @@ impl<K: Key, T: Data> KeyedStream<K, T, Changelog> {
     /// replaces the row with its unique key, wherever its other fields differ; a delete takes that row back, whatever
     /// its other fields are. Rows out of a [`Table`](super::Table) have theirs without this.
     ///
-    /// Without a unique key, rows are a bag: each copy counts, and a row is taken back by an equal one.
+    /// Without a unique key, rows are a bag: each copy counts, and a row is taken back by an equal one. So they have to
+    /// be where the changes of a unique key do not come in order, as after a join on another key: there the old row may
+    /// be taken back after the new one has come, which would then be gone.
     ///
     /// Rows are found by a hash of their unique key, whatever the number of rows of their key.
     pub fn unique_by<U: Hash + Eq, F: Fn(&T) -> U + Send + Sync + 'static>(self, unique: F) -> Self {
