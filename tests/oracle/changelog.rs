@@ -182,8 +182,7 @@ fn check(parallelism: usize, inputs: &[Input], history: &[Together]) -> Result<(
         let came = taken::<Joined>(&mut t, "out");
         let said = came.len();
         for (kind, row, _) in came {
-            let applied = standing.apply(kind, row);
-            prop_assert!(applied.is_ok(), "{}", applied.unwrap_err());
+            standing.apply(kind, row).map_err(|wrong| TestCaseError::fail(wrong.to_string()))?;
         }
         let rows: Vec<Vec<Row>> = held.iter().map(|held| held.rows().to_vec()).collect();
         let after = definition_of(inputs, &rows);
