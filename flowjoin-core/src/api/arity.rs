@@ -348,7 +348,7 @@ macro_rules! on {
                         $($T::view(rows[$i].and_then(|row| row.downcast_ref())),)+
                         last.expect("a condition is asked of a row of its input"),
                     )
-                    .is_true()
+                    .holds()
                 }))
             }
         }

@@ -120,17 +120,17 @@ impl ExpiryPolicy for Retract {
 )]
 pub trait Truth {
     /// Whether it is a match.
-    fn is_true(self) -> bool;
+    fn holds(self) -> bool;
 }
 
 impl Truth for bool {
-    fn is_true(self) -> bool {
+    fn holds(self) -> bool {
         self
     }
 }
 
 impl Truth for Option<bool> {
-    fn is_true(self) -> bool {
+    fn holds(self) -> bool {
         self == Some(true)
     }
 }

@@ -87,11 +87,12 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let present = lists.present();
         if present == 0 {
             self.forget(place);
-        } else if present >> input & 1 == 0 && self.spec.hushes(input) {
-            if let Said::Numbered(hushed) = &mut self.said {
-                lists.set_hushed(input, true);
-                hushed.on_emptied(self.table.key_at(place), input);
-            }
+        } else if present >> input & 1 == 0
+            && self.spec.hushes(input)
+            && let Said::Numbered(hushed) = &mut self.said
+        {
+            lists.set_hushed(input, true);
+            hushed.on_emptied(self.table.key_at(place), input);
         }
     }
 
