@@ -122,6 +122,15 @@ impl OpError {
         OpError { message: format!("an operator expected {expected} and got another batch; please report this") }
     }
 
+    /// Two rows stand under one key of a table, and it was asked to stop then.
+    pub fn conflict(key: String) -> OpError {
+        let message = format!(
+            "two rows stand under the key {key} as of the watermark; let the first count with `Conflict::KeepFirst`, or \
+             mend what sends both"
+        );
+        OpError { message }
+    }
+
     /// More rows than a task can number.
     pub fn too_many_rows() -> OpError {
         OpError { message: "a task holds more than 2^30 rows of one input; use a TTL or more parallelism".to_string() }

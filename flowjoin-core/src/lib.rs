@@ -29,6 +29,7 @@ pub use batch::{AnyBatch, Batch, KeyedBatch, KeyedRow};
 pub use change::{Change, RowKind};
 pub use error::{IoError, OpError, PlanError, PlanErrors, RecordError, TimeError};
 pub use key::{FloatKey, Key, KeyGroup, NullSafe};
+pub use op::normalize::Conflict;
 pub use record::{Data, Event, Keyed, TimeField, TimeUnit};
 pub use state::{Clock, Ttl};
 pub use time::{EventTime, ProcTime, Span, Watermark, days, hours, millis, minutes, secs};

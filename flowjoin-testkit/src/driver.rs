@@ -5,6 +5,7 @@
 
 mod output;
 mod script;
+mod tables;
 
 pub use output::Output;
 pub use script::ScriptError;
@@ -12,15 +13,15 @@ pub use script::ScriptError;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use flowjoin_core::io::Page;
 use flowjoin_core::io::erased::AnySource;
-use flowjoin_core::io::{Page, TableChange};
 use flowjoin_core::op::key_by::Batching;
 use flowjoin_core::op::source::AnyPage;
 use flowjoin_core::plan::{NodeId, Plan};
 use flowjoin_core::task::{Deployment, Effect, Inlet, Message, Reading, Task, TaskId, TaskInput};
 use flowjoin_core::watermark::{Merge, Rejoin};
 use flowjoin_core::{
-    Event, EventTime, Flow, Keyed, OpFigures, PlanErrors, ProcTime, Progress, RecordError, Span, Watermark, millis,
+    Event, EventTime, Flow, OpFigures, PlanErrors, ProcTime, Progress, RecordError, Span, Watermark, millis,
 };
 
 /// A flow under test.
@@ -171,39 +172,6 @@ impl TestFlow {
     /// If there is no such source or partition, or its rows are of another type.
     pub fn send_to<T: Event>(&mut self, source: &str, partition: usize, row: T) -> &mut Self {
         self.send_page(source, partition, vec![row])
-    }
-
-    /// Sends changes of a table to its source as one batch.
-    ///
-    /// # Panics
-    /// If there is no such source, or it is not one of changes of this table.
-    pub fn change_all<T: Event + Keyed>(&mut self, table: &str, changes: Vec<TableChange<T>>) -> &mut Self {
-        let arrival = self.now.as_event_time();
-        let time = |change: &TableChange<T>| match change {
-            TableChange::Put(row) => row.event_time(arrival).ok(),
-            TableChange::Patch { time, .. } | TableChange::Delete { time, .. } | TableChange::Truncate { time } => {
-                *time
-            }
-        };
-        let newest = changes.iter().filter_map(time).max();
-        let source = self.source(table);
-        self.take_page(source, 0, AnyPage::new(Page { rows: changes, ..Page::default() }), newest)
-    }
-
-    /// Puts a row into a table: it takes the place of the one with its key.
-    ///
-    /// # Panics
-    /// As [`change_all`](Self::change_all).
-    pub fn put<T: Event + Keyed>(&mut self, table: &str, row: T) -> &mut Self {
-        self.change_all(table, vec![TableChange::Put(row)])
-    }
-
-    /// Deletes the row of a key from a table.
-    ///
-    /// # Panics
-    /// As [`change_all`](Self::change_all).
-    pub fn delete<T: Event + Keyed>(&mut self, table: &str, key: T::Key) -> &mut Self {
-        self.change_all(table, vec![TableChange::<T>::Delete { key, time: None }])
     }
 
     fn send_page<T: Event>(&mut self, source: &str, partition: usize, rows: Vec<T>) -> &mut Self {

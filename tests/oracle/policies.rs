@@ -216,6 +216,11 @@ impl Kept {
             self.rows.remove(place);
         }
         if kind.adds() {
+            // Equal rows, among the last eight of the key, are written again.
+            let of_key = self.rows.iter_mut().rev().filter(|(held, _)| held.key == row.key);
+            for (_, written) in of_key.take(8).filter(|(held, _)| !self.unique && *held == row) {
+                *written = now;
+            }
             self.rows.push((row, now));
         }
     }

@@ -111,8 +111,7 @@ fn check(parallelism: usize, origin: Origin, batches: &[Batch]) -> Result<(), Te
         origin.send(&mut t, &batch);
         let changes = t.take_changes::<Row>("out");
         check_net(&changes)?;
-        let applied = standing.apply_batch(changes);
-        prop_assert!(applied.is_ok(), "{}", applied.unwrap_err());
+        standing.apply_batch(changes).map_err(|wrong| TestCaseError::fail(wrong.to_string()))?;
         let mut visible = held.newest_by(|row| row.key);
         visible.sort();
         prop_assert_eq!(standing.table(), visible);

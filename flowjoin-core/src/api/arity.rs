@@ -147,6 +147,13 @@ macro_rules! arity {
                 }
             }
 
+            fn holds_row(&self, input: usize, id: RowId) -> bool {
+                match input {
+                    $($i => self.slabs.$i.get(id).is_some(),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
             fn has_identity(&self, input: usize) -> bool {
                 match input {
                     $($i => self.identities.$i.is_some(),)+
@@ -348,7 +355,7 @@ macro_rules! on {
                         $($T::view(rows[$i].and_then(|row| row.downcast_ref())),)+
                         last.expect("a condition is asked of a row of its input"),
                     )
-                    .holds()
+                    .is_true()
                 }))
             }
         }

@@ -120,17 +120,18 @@ impl ExpiryPolicy for Retract {
 )]
 pub trait Truth {
     /// Whether it is a match.
-    fn holds(self) -> bool;
+    #[allow(clippy::wrong_self_convention)]
+    fn is_true(self) -> bool;
 }
 
 impl Truth for bool {
-    fn holds(self) -> bool {
+    fn is_true(self) -> bool {
         self
     }
 }
 
 impl Truth for Option<bool> {
-    fn holds(self) -> bool {
+    fn is_true(self) -> bool {
         self == Some(true)
     }
 }

@@ -30,7 +30,7 @@ use crate::op::Port;
 use crate::op::chain::{Apply, BatchFn};
 use crate::op::joined::Identity;
 use crate::op::key_by::KeyBy;
-use crate::op::normalize::{History, Replace, Versions};
+use crate::op::normalize::{Conflict, History, Replace, Settled, Versions};
 use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::{Data, Event, Keyed};
 use crate::state::{Keeps, StateShape, StateSpec};
@@ -204,6 +204,29 @@ impl<T: Data> Stream<T, Changelog> {
     {
         Table::of_history(self, Some(Identity::by(upstream)), Location::caller())
     }
+
+    /// The changelog as a table as of the watermark: changes wait until it has passed them, are made in the order of
+    /// their times, and give one net change a key. Disorder between upstream keys is never seen, at the price of waiting.
+    /// Where two rows stand under a key then, it is for [`Conflict`] to say what counts.
+    #[track_caller]
+    pub fn to_settled_table(self, conflict: Conflict) -> Table<T::Key, T>
+    where
+        T: Keyed,
+    {
+        Table::of_settled(self, None, conflict, Location::caller())
+    }
+
+    /// As [`to_settled_table`](Self::to_settled_table), where rows have an upstream key of their own: a row replaces, in
+    /// its place, the one with the same upstream key. It is taken back by an equal row alone.
+    #[track_caller]
+    pub fn to_settled_table_by<U, F>(self, upstream: F, conflict: Conflict) -> Table<T::Key, T>
+    where
+        T: Keyed,
+        U: Hash + Eq,
+        F: Fn(&T) -> U + Send + Sync + 'static,
+    {
+        Table::of_settled(self, Some(Identity::by(upstream)), conflict, Location::caller())
+    }
 }
 
 impl<T: Keyed> Table<T::Key, T> {
@@ -212,10 +235,23 @@ impl<T: Keyed> Table<T::Key, T> {
         identity: Option<Identity<T>>,
         place: &'static Location<'static>,
     ) -> Self {
-        let keyed =
-            KeyedStream::<T::Key, T, Changelog>::by(changes.out, T::key_name().to_string(), Arc::new(T::key), place)
-                .out;
         let build = Build::Operator(Arc::new(move |_| Box::new(History::<T::Key, T>::new(identity.clone()))));
+        Table::of_changelog(changes, build, place)
+    }
+
+    fn of_settled(
+        changes: Stream<T, Changelog>,
+        identity: Option<Identity<T>>,
+        conflict: Conflict,
+        place: &'static Location<'static>,
+    ) -> Self {
+        let build = Build::Operator(Arc::new(move |_| Box::new(Settled::<T::Key, T>::new(identity.clone(), conflict))));
+        Table::of_changelog(changes, build, place)
+    }
+
+    fn of_changelog(changes: Stream<T, Changelog>, build: Build, place: &'static Location<'static>) -> Self {
+        let key = T::key_name().to_string();
+        let keyed = KeyedStream::<T::Key, T, Changelog>::by(changes.out, key, Arc::new(T::key), place).out;
         let table = normalized(keyed, T::key_name(), StateShape::KeyedRows, build, place);
         Table { out: table, versions: Arc::default(), rows: PhantomData }
     }

@@ -1,16 +1,19 @@
 //! Tables: one row a key, out of changes that need not be well-formed.
 //!
-//! Two operators, one idea: hold what stands, take in all changes of a batch, and send for each key touched only what
+//! Three operators, one idea: hold what stands, take in all changes of a batch, and send for each key touched only what
 //! differs between the row that was visible before and the one that is now: nothing, `+I`, `-U +U`, or `-D`.
 //!
 //! - [`Replace`]: changes as a table's source tells them; a put replaces, a delete deletes, whatever was there.
 //! - [`History`]: a changelog keyed anew, whose changes of one key may come from several upstream keys in any order. The
 //!   rows that stand under a key are kept in the order in which they came; the newest is visible, and when it is taken
 //!   back the one before is visible again. So a late retraction of an old owner never wipes the new one.
+//! - [`Settled`]: the same, as of the watermark.
 
 mod history;
 mod net;
 mod replace;
+mod settled;
 
 pub use history::History;
 pub use replace::{Replace, Versions};
+pub use settled::{Conflict, Settled};

@@ -52,8 +52,9 @@ pub fn engine_for(case: &Case, parallelism: usize) -> Result<Box<dyn Engine>, Un
             check_demands(&spec.demands, INTERVAL_MEETS)?;
             interval::engine(&spec, parallelism)
         }
-        "upsert_materializer" => materializer::engine(&MaterializerSpec::of(case)?, parallelism),
-        "compacting_materializer" => Err(Unbuilt::NotApplicable(COMPACTING.to_string())),
+        "upsert_materializer" | "compacting_materializer" => {
+            materializer::engine(&MaterializerSpec::of(case)?, parallelism)
+        }
         other => Err(Unbuilt::NotApplicable(format!("there is no engine for `{other}`"))),
     }
 }
@@ -65,7 +66,9 @@ pub fn engine_for(case: &Case, parallelism: usize) -> Result<Box<dyn Engine>, Un
 pub fn rules_for(case: &Case) -> Result<Box<dyn Rules>, Unbuilt> {
     Ok(match case.operator.as_str() {
         "regular_join" | "multi_join" | "mini_batch_join" => Box::new(JoinRules::new(JoinSpec::of(case)?)),
-        "upsert_materializer" => Box::new(MaterializerRules::new(MaterializerSpec::of(case)?)),
+        "upsert_materializer" | "compacting_materializer" => {
+            Box::new(MaterializerRules::new(MaterializerSpec::of(case)?))
+        }
         "interval_join" => Box::new(IntervalRules::new(IntervalSpec::of(case)?)),
         "watermark_generator" => Box::new(GeneratorRules::of(case)?),
         _ => Box::new(NoRules),
@@ -75,7 +78,12 @@ pub fn rules_for(case: &Case) -> Result<Box<dyn Rules>, Unbuilt> {
 /// As how many tasks an operator is tried: what comes out must not depend on it.
 pub fn parallelisms(case: &Case) -> &'static [usize] {
     match case.operator.as_str() {
-        "regular_join" | "multi_join" | "mini_batch_join" | "interval_join" | "upsert_materializer" => &[1, 4],
+        "regular_join"
+        | "multi_join"
+        | "mini_batch_join"
+        | "interval_join"
+        | "upsert_materializer"
+        | "compacting_materializer" => &[1, 4],
         _ => &[1],
     }
 }
@@ -112,10 +120,6 @@ fn check_count(inputs: usize) -> Result<(), Unbuilt> {
     }
     Err(Unbuilt::NotApplicable(format!("{inputs} inputs are more than can be played here")))
 }
-
-// Flink's compacting materializer orders the changes of a key by their times, and chooses the first of its rows or fails.
-const COMPACTING: &str =
-    "tables do not wait for the watermark: the newest row of a key stands as soon as its batch is over";
 
 const INPUTS_MAX: usize = 10_000;
 

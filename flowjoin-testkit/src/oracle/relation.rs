@@ -137,7 +137,7 @@ fn matches<K: PartialEq, L, R, C: Truth>(
     right: &(Option<K>, R),
     on: impl Fn(&L, &R) -> C,
 ) -> bool {
-    left.0.is_some() && left.0 == right.0 && on(&left.1, &right.1).holds()
+    left.0.is_some() && left.0 == right.0 && on(&left.1, &right.1).is_true()
 }
 
 #[cfg(test)]

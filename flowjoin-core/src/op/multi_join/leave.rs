@@ -45,8 +45,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 continue;
             }
             let Some(place) = self.table.find_by(hash, |lists, spill| lists.contains(input, id, spill)) else {
-                // It was retracted before its time.
-                self.rows.release(input, id);
+                if !self.expire_null(input, id) {
+                    // It was retracted before its time.
+                    self.rows.release(input, id);
+                }
                 continue;
             };
             self.leave(input, (place, hash), id);

@@ -37,6 +37,11 @@ impl<K: Key, T: Data> Touched<K, T> {
         self.keys.len() as u32
     }
 
+    /// The keys that are touched.
+    pub fn keys(&self) -> impl Iterator<Item = (&K, u64)> {
+        self.keys.iter().map(|touched| (&touched.key, touched.hash))
+    }
+
     /// Notes the time of a change of the key of this number.
     pub fn at(&mut self, number: u32, time: EventTime) {
         let touched = &mut self.keys[number as usize - 1];

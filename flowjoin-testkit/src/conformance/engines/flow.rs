@@ -1,5 +1,7 @@
 //! A join or table of the core in a flow under test, as an engine: what all such engines share.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use flowjoin_core::api::Accepts;
 use flowjoin_core::{
     Event, EventTime, Flow, Mode, ProcTime, Progress, RowKind, Span, Stream, TimeError, Watermark, Watermarks,
@@ -106,8 +108,11 @@ impl FlowEngine {
         if self.time == TimeOf::Processing && matches!(progress, Progress::At(_)) {
             return Err(EngineError::Unsupported("watermark in processing time"));
         }
-        self.flow.say(&source(input), progress);
-        Ok(())
+        // An operator that cannot go on stops the flow under test with its message.
+        let said = catch_unwind(AssertUnwindSafe(|| {
+            self.flow.say(&source(input), progress);
+        }));
+        said.map_err(|panic| EngineError::Refused(panic.downcast_ref::<String>().cloned().unwrap_or_default()))
     }
 
     /// Records of one input, as one batch.

@@ -36,9 +36,11 @@ pub fn engine(spec: &MaterializerSpec, parallelism: usize) -> Result<Box<dyn Eng
 fn build(flow: &Flow, spec: &MaterializerSpec) {
     let changes = arrivals::<false>(flow, 0).as_changelog(|arrival| (arrival.kind, arrival.row));
     let changes = changes.map(|row| TableRow { key: row.key, cells: row.cells });
-    let table: Table<Option<String>, TableRow> = match spec.identity() {
-        Some(identity) => changes.to_table_by(move |row| identity(&row.cells)),
-        None => changes.to_table(),
+    let table: Table<Option<String>, TableRow> = match (spec.identity(), spec.conflict) {
+        (Some(identity), None) => changes.to_table_by(move |row| identity(&row.cells)),
+        (None, None) => changes.to_table(),
+        (Some(identity), Some(conflict)) => changes.to_settled_table_by(move |row| identity(&row.cells), conflict),
+        (None, Some(conflict)) => changes.to_settled_table(conflict),
     };
     sink_results(table.named(JOIN).map(|row| -> Joined { vec![Some(row.cells)] }), &[]);
 }

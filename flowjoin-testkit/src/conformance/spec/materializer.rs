@@ -1,20 +1,24 @@
-//! Tables out of changelogs: the newest row of each primary key.
+//! Tables out of changelogs: the newest row of each primary key, or the one that stands as of the watermark.
+
+use flowjoin_core::Conflict;
 
 use super::{Config, InputSpec, Unbuilt, malformed, not_applicable, places};
 use crate::conformance::cell::CellRow;
 use crate::conformance::model::Case;
 
-/// The table of an `upsert_materializer` case.
+/// The table of an `upsert_materializer` or `compacting_materializer` case.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaterializerSpec {
     /// The changelog; its key is the primary key of the table.
     pub input: InputSpec,
     /// The places of the values that make the upstream key, if the changes have one.
     pub upsert_key: Option<Vec<usize>>,
+    /// What to do where two rows stand under a primary key as of the watermark, if the table is told as of that.
+    pub conflict: Option<Conflict>,
 }
 
 impl MaterializerSpec {
-    /// The table of an `upsert_materializer` case.
+    /// The table of such a case.
     ///
     /// # Errors
     /// If the configuration is not one that can be read here.
@@ -24,6 +28,13 @@ impl MaterializerSpec {
         let primary_key: Option<Vec<String>> = config.take("primary_key")?;
         let upsert_key: Option<Vec<String>> = config.take("upsert_key")?;
         let ttl: Option<i64> = config.take("ttl_ms")?;
+        let conflict: Option<String> = config.take("conflict")?;
+        let conflict = match conflict.as_deref() {
+            None => None,
+            Some("nothing") => Some(Conflict::KeepFirst),
+            Some("error") => Some(Conflict::Fail),
+            Some(other) => return Err(malformed(format!("`conflict` is `nothing` or `error`, not `{other}`"))),
+        };
         config.finish()?;
         if ttl.is_some_and(|ttl| ttl > 0) {
             return Err(not_applicable("a table keeps the rows that stand: it has no time-to-live".to_string()));
@@ -32,7 +43,7 @@ impl MaterializerSpec {
         let primary_key = primary_key.ok_or_else(|| malformed("a table needs a `primary_key`".to_string()))?;
         input.key = places(&primary_key, &input.name, &input.fields)?;
         let upsert_key = upsert_key.map(|names| places(&names, &input.name, &input.fields)).transpose()?;
-        Ok(MaterializerSpec { input, upsert_key })
+        Ok(MaterializerSpec { input, upsert_key, conflict })
     }
 
     /// What makes two rows versions of one; none where only equal rows are.

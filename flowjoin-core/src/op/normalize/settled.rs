@@ -1,0 +1,190 @@
+//! A table out of a changelog that is told as of the watermark: one net change a key each time it moves on.
+//!
+//! Changes wait until the watermark has passed them, and are then made in the order of their times. What came and went
+//! in between is never told, and neither is the disorder between upstream keys of one instant.
+
+use std::collections::BTreeMap;
+
+use super::net::Touched;
+use crate::account::{Account, OpFigures};
+use crate::batch::{AnyBatch, KeyedBatch, KeyedRow};
+use crate::change::RowKind;
+use crate::error::OpError;
+use crate::key::Key;
+use crate::op::joined::Identity;
+use crate::op::{Cx, InputId, Operator, Outbox};
+use crate::record::Data;
+use crate::state::{Equality, Lists, Place, RowId, Slab, Spill, Table};
+use crate::time::{EventTime, Watermark};
+
+/// What to do where two rows stand under one key when the watermark has passed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Conflict {
+    /// The one that came first counts, until it goes.
+    KeepFirst,
+    /// The flow stops.
+    Fail,
+}
+
+/// Holds the rows that stand under each key as of the watermark, and the changes after it.
+pub struct Settled<K: Key, T> {
+    waiting: BTreeMap<EventTime, Vec<(RowKind, KeyedRow<K, T>)>>,
+    table: Table<K, Stack, Spill>,
+    rows: Slab<T>,
+    identity: Option<Identity<T>>,
+    conflict: Conflict,
+    equality: Equality,
+    touched: Touched<K, T>,
+    account: Account,
+}
+
+#[derive(Default)]
+struct Stack {
+    rows: Lists<1>,
+    touched: u32,
+}
+
+impl<K: Key, T: Data> Settled<K, T> {
+    /// An empty table. With an identity, rows that it says are the same replace each other in place; a row is taken back
+    /// by an equal one in either case.
+    pub fn new(identity: Option<Identity<T>>, conflict: Conflict) -> Self {
+        Settled {
+            waiting: BTreeMap::new(),
+            table: Table::default(),
+            rows: Slab::default(),
+            identity,
+            conflict,
+            equality: Equality::default(),
+            touched: Touched::default(),
+            account: Account::default(),
+        }
+    }
+
+    fn settle(&mut self, before: Watermark, out: &mut Outbox) -> Result<(), OpError> {
+        let later = match before {
+            Watermark::END => BTreeMap::new(),
+            before => self.waiting.split_off(&before.time()),
+        };
+        for (time, changes) in std::mem::replace(&mut self.waiting, later) {
+            for (kind, KeyedRow { key, hash, row, .. }) in changes {
+                self.account.open -= 1;
+                let place = self.touch(key, hash, time);
+                let made = if kind.adds() { self.add(place, row, time)? } else { self.take_back(place, &row) };
+                *(if made { &mut self.account.matched } else { &mut self.account.orphan }) += 1;
+            }
+        }
+        if self.conflict == Conflict::Fail {
+            self.must_be_alone()?;
+        }
+        let (table, rows) = (&mut self.table, &self.rows);
+        self.touched.send(|key, hash| visible_of(table, rows, key, hash), out);
+        Ok(())
+    }
+
+    fn touch(&mut self, key: K, hash: u64, time: EventTime) -> Place {
+        let place = self.table.upsert(hash, key);
+        if self.table.get(place).touched == 0 {
+            let before = first_of(&self.table, place).and_then(|id| self.rows.get(id)).map(|held| held.row.clone());
+            let number = self.touched.first(self.table.key_at(place).clone(), hash, before);
+            self.table.at(place).0.touched = number;
+        }
+        self.touched.at(self.table.get(place).touched, time);
+        place
+    }
+
+    fn find(&mut self, place: Place, mut test: impl FnMut(&T, &mut Equality) -> bool) -> Option<RowId> {
+        let (stack, spill) = self.table.view(place);
+        let (front, back) = stack.rows.list(0, spill);
+        let (rows, equality) = (&self.rows, &mut self.equality);
+        let mut ids = front.iter().chain(back).copied();
+        ids.find(|&id| test(&rows.get(id).expect("a row that stands is held").row, equality))
+    }
+
+    fn add(&mut self, place: Place, row: T, time: EventTime) -> Result<bool, OpError> {
+        let same = self.identity.as_ref().map(|identity| identity.same.clone());
+        let replaced = same.and_then(|same| self.find(place, |held, _| same(held, &row)));
+        match replaced {
+            Some(id) => self.rows.replace(id, row, time),
+            None => {
+                let id = self.rows.insert(row, time)?;
+                let (stack, spill) = self.table.at(place);
+                stack.rows.push(0, id, spill);
+            }
+        }
+        Ok(true)
+    }
+
+    fn take_back(&mut self, place: Place, row: &T) -> bool {
+        let Some(id) = self.find(place, |held, equality| equality.holds(held, row)) else { return false };
+        let (stack, spill) = self.table.at(place);
+        stack.rows.remove(0, id, spill);
+        self.rows.remove(id);
+        true
+    }
+
+    fn must_be_alone(&mut self) -> Result<(), OpError> {
+        for (key, hash) in self.touched.keys() {
+            let Some(place) = self.table.find(hash, key) else { continue };
+            let (stack, _) = self.table.view(place);
+            if stack.rows.many() != 0 {
+                return Err(OpError::conflict(format!("{key:?}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn first_of<K: Key>(table: &Table<K, Stack, Spill>, place: Place) -> Option<RowId> {
+    let (stack, spill) = table.view(place);
+    let (front, back) = stack.rows.list(0, spill);
+    front.iter().chain(back).next().copied()
+}
+
+// The row that is visible under a key, which goes if there is none.
+fn visible_of<K: Key, T: Data>(table: &mut Table<K, Stack, Spill>, rows: &Slab<T>, key: &K, hash: u64) -> Option<T> {
+    let place = table.find(hash, key)?;
+    table.at(place).0.touched = 0;
+    let first = first_of(table, place);
+    if first.is_none() {
+        table.remove(place);
+    }
+    first.and_then(|id| rows.get(id)).map(|held| held.row.clone())
+}
+
+impl<K: Key, T: Data> Operator for Settled<K, T> {
+    fn on_batch(&mut self, _: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        let KeyedBatch { rows, kinds } = batch.take::<KeyedBatch<K, T>>()?;
+        self.account.rows += rows.len() as u64;
+        for (index, keyed) in rows.into_iter().enumerate() {
+            if keyed.key.is_null() {
+                self.account.null_key += 1;
+                continue;
+            }
+            // A change that comes late is made with the next ones.
+            let time = keyed.time.max(cx.watermark.time());
+            self.account.open += 1;
+            self.waiting.entry(time).or_default().push((kinds.at(index), keyed));
+        }
+        Ok(())
+    }
+
+    fn on_watermark(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        self.settle(cx.watermark, cx.out)
+    }
+
+    fn on_end(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        self.settle(Watermark::END, cx.out)
+    }
+
+    fn figures(&self) -> OpFigures {
+        let waiting: usize = self.waiting.values().map(Vec::capacity).sum();
+        OpFigures {
+            accounts: vec![self.account],
+            state_rows: vec![self.rows.len() as u64 + self.account.open],
+            state_bytes: self.rows.bytes()
+                + self.table.bytes(Spill::bytes)
+                + (waiting * size_of::<(RowKind, KeyedRow<K, T>)>()) as u64,
+            emitted: self.touched.emitted,
+        }
+    }
+}
