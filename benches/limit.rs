@@ -14,6 +14,8 @@ use std::process::ExitCode;
 use report::{Report, Request};
 use workload::{Answer, Tally, Workload};
 
+#[path = "limit/updates.rs"]
+mod by_key;
 #[path = "limit/exchange.rs"]
 mod exchange;
 #[path = "limit/interval.rs"]
@@ -24,6 +26,8 @@ mod multi;
 mod report;
 #[path = "limit/table.rs"]
 mod table;
+#[path = "support/updates.rs"]
+mod updates;
 #[path = "support/workload.rs"]
 mod workload;
 
@@ -42,9 +46,11 @@ fn run(workload: Workload, request: &Request) -> Report {
     let &Request { size, parallelism, .. } = request;
     let (seconds, shares) = match workload {
         Workload::Mj3 => exchange::run(parallelism, |_| multi::MultiJoin::<multi::Orders, 3>::new(size)),
+        Workload::Mj3Left => exchange::run(parallelism, |_| multi::MultiJoin::<multi::LeftOrders, 3>::new(size)),
+        Workload::Updates => exchange::run(parallelism, |_| by_key::Updating::new(size)),
         Workload::Mj10 => exchange::run(parallelism, |_| multi::MultiJoin::<multi::WideInputs, 10>::new(size)),
         Workload::Interval => exchange::run(parallelism, |_| interval::IntervalJoin::new(size, parallelism)),
-        Workload::Mj3Left | Workload::IntervalLeft => unreachable!("the request is for offered workloads only"),
+        Workload::IntervalLeft => unreachable!("the request is for offered workloads only"),
     };
     let joined = shares.into_iter().fold(Tally::default(), Tally::merge);
     let answer = Answer::joined(joined);
@@ -61,4 +67,5 @@ fn run(workload: Workload, request: &Request) -> Report {
 }
 
 /// The workloads that exist by hand.
-const OFFERED: [Workload; 3] = [Workload::Mj3, Workload::Mj10, Workload::Interval];
+const OFFERED: [Workload; 5] =
+    [Workload::Mj3, Workload::Mj3Left, Workload::Updates, Workload::Mj10, Workload::Interval];

@@ -12,17 +12,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use flowjoin::connectors::Generate;
-use flowjoin::io::{Endpoint, Sink, TakesChanges, Writer};
+use flowjoin::io::{Endpoint, Sink, TableChange, TakesChanges, Writer};
 use flowjoin::prelude::*;
 use flowjoin::{Batch, Data, IoError, Report as Accounting, RowKind};
 use report::{Held, Report, Request};
 use rows::*;
+use updates::Change;
 use workload::{Answer, Size, Tally, Workload};
 
 #[path = "support/report.rs"]
 mod report;
 #[path = "workloads/rows.rs"]
 mod rows;
+#[path = "support/updates.rs"]
+mod updates;
 #[path = "support/workload.rs"]
 mod workload;
 
@@ -71,6 +74,7 @@ fn build(flow: &Flow, workload: Workload, size: Size, partitions: usize) -> (Sum
     match workload {
         Workload::Mj3 => mj3(flow, size, partitions).sink_to(CountSink::new("joined", &joined)),
         Workload::Mj3Left => mj3_left(flow, size, partitions).sink_to(CountSink::new("joined", &joined)),
+        Workload::Updates => updating(flow, size, partitions).sink_to(CountSink::new("joined", &joined)),
         Workload::Mj10 => mj10(flow, size, partitions).sink_to(CountSink::new("joined", &joined)),
         Workload::Interval | Workload::IntervalLeft => {
             let orders = source(flow, "orders", size.rows(), partitions, workload::timed_order).key_by(|o| o.order_id);
@@ -125,6 +129,30 @@ fn mj3_left(flow: &Flow, size: Size, partitions: usize) -> Stream<Order3, Change
             method: payment.map(|p| p.method),
             status: logistics.map(|l| l.status),
         }
+    })
+}
+
+fn updating(flow: &Flow, size: Size, partitions: usize) -> Stream<Order3, Changelog> {
+    let rows = size.rows();
+    // All changes of a row have to be read by one reader.
+    let readers = 1 << partitions.ilog2();
+    let orders = Generate::table("orders", move |number| {
+        updates::order_changes(number, rows).map(|change| match change {
+            Change::Put(order) => TableChange::Put(order),
+            Change::Delete(key) => TableChange::Delete { key, time: None },
+        })
+    });
+    let orders = flow.table::<workload::Order>(orders.count(updates::order_numbers(rows)).partitions(readers));
+    let payments =
+        Generate::table("payments", move |number| updates::payment_changes(number, rows).map(TableChange::Put));
+    let payments = payments.count(updates::payment_numbers(rows)).partitions(readers);
+    let payments = flow.table::<updates::PaymentVersion>(payments);
+    let logistics = source(flow, "logistics", rows, partitions, workload::logistics).key_by(|l| l.order_id);
+    multi_join![orders, payments, logistics].keep_forever().select(|order, payment, logistics| Order3 {
+        order_id: order.order_id,
+        amount: order.amount,
+        method: Some(payment.method),
+        status: Some(logistics.status),
     })
 }
 

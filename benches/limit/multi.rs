@@ -1,17 +1,21 @@
-//! The equi-joins: any number of inputs on one key, inner, nothing expires.
+//! The equi-joins of facts: any number of inputs on one key, inner or optional, nothing expires.
 //!
 //! A key has one slot for all inputs, with the first row of each input inline and a bit that says whether it is there.
 //! Further rows of a key hang on one chain. "Does every input have a match" is then one comparison. No middle result
-//! is stored: a row is joined with all other inputs when it comes, and every result has exactly one last row.
+//! is stored: a row is joined with all other inputs when it comes, and every result has exactly one last row. The value
+//! of an optional input that has no row is [`ABSENT`], which stands in the slot from the start.
 
 use std::marker::PhantomData;
 
 use crate::exchange::{Hashed, Query};
 use crate::table::{self, Guesses, Slab, Slot, Stage, Table};
-use crate::workload::{self, Size, Tally};
+use crate::workload::{self, ABSENT, Size, Tally};
 
 /// Where the rows of an equi-join come from.
 pub trait Inputs<const N: usize> {
+    /// A bit for each input that need not have a row.
+    const OPTIONAL: u32 = 0;
+
     /// How many rows each input has.
     fn rows_in(size: Size) -> u64;
 
@@ -20,6 +24,11 @@ pub trait Inputs<const N: usize> {
 
     /// Counts a result row in.
     fn emit(tally: &mut Tally, key: u64, values: &[u64; N]);
+
+    /// Takes a result row back.
+    fn retract(_: &mut Tally, _: u64, _: &[u64; N]) {
+        unreachable!("an inner join of facts takes nothing back")
+    }
 }
 
 /// orders ⋈ payments ⋈ logistics.
@@ -42,6 +51,32 @@ impl Inputs<3> for Orders {
     #[inline]
     fn emit(tally: &mut Tally, key: u64, &[amount, method, status]: &[u64; 3]) {
         tally.add([key, amount, method, status]);
+    }
+}
+
+/// orders ⟕ payments ⟕ logistics.
+pub struct LeftOrders;
+
+impl Inputs<3> for LeftOrders {
+    const OPTIONAL: u32 = 0b110;
+
+    fn rows_in(size: Size) -> u64 {
+        Orders::rows_in(size)
+    }
+
+    #[inline]
+    fn make(input: usize, size: Size, indexes: impl Iterator<Item = u64>, take: impl FnMut(u64, u64)) {
+        Orders::make(input, size, indexes, take);
+    }
+
+    #[inline]
+    fn emit(tally: &mut Tally, key: u64, values: &[u64; 3]) {
+        Orders::emit(tally, key, values);
+    }
+
+    #[inline]
+    fn retract(tally: &mut Tally, key: u64, &[amount, method, status]: &[u64; 3]) {
+        tally.subtract([key, amount, method, status]);
     }
 }
 
@@ -108,18 +143,30 @@ impl<I: Inputs<N>, const N: usize> MultiJoin<I, N> {
         let id = self.table.find_or_insert(row.hash, row.key, guess);
         let slot = self.table.slot_mut(id);
         let bit = 1 << input;
-        if slot.present & bit == 0 {
+        let first = slot.present & bit == 0;
+        if first {
             slot.present |= bit;
             slot.first[input] = row.value;
         } else {
             slot.more = self.more.insert(Link { input: input as u32, next: slot.more, value: row.value });
         }
-        if slot.present != (1 << N) - 1 {
+        if (slot.present | I::OPTIONAL) != (1 << N) - 1 {
             return;
         }
+        // What stood in the place of the first row of an optional input, where there was anything beside it.
+        let gap = first && I::OPTIONAL & bit != 0 && slot.present != bit;
         if slot.more == END {
+            if gap {
+                let mut before = slot.first;
+                before[input] = ABSENT;
+                I::retract(&mut self.tally, row.key, &before);
+            }
             I::emit(&mut self.tally, row.key, &slot.first);
         } else {
+            if gap {
+                self.lists.gather(slot, &self.more, input, ABSENT);
+                self.lists.product(|values| I::retract(&mut self.tally, row.key, values));
+            }
             self.lists.gather(slot, &self.more, input, row.value);
             self.lists.product(|values| I::emit(&mut self.tally, row.key, values));
         }
@@ -172,14 +219,14 @@ struct Key<const N: usize> {
     present: u32,
     /// The newest row that is not the first of its input.
     more: u32,
-    /// The first row of each input.
+    /// The first row of each input; absent where there is none.
     first: [u64; N],
 }
 
 impl<const N: usize> Slot for Key<N> {
     #[inline]
     fn new(key: u64) -> Self {
-        Key { key, present: 0, more: END, first: [0; N] }
+        Key { key, present: 0, more: END, first: [ABSENT; N] }
     }
 
     #[inline]

@@ -13,6 +13,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::updates;
+
 /// One join query over generated inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workload {
@@ -20,6 +22,8 @@ pub enum Workload {
     Mj3,
     /// orders ⟕ payments ⟕ logistics on `order_id`, as a changelog.
     Mj3Left,
+    /// As [`Workload::Mj3`] where payments are updated and orders deleted; see [`updates`].
+    Updates,
     /// Ten inputs joined on one key.
     Mj10,
     /// orders ⋈ payments on `order_id`, the payment from 5 s before the order to 30 s after it.
@@ -30,24 +34,32 @@ pub enum Workload {
 
 impl Workload {
     /// All workloads, in the order in which they are described.
-    pub const ALL: [Workload; 5] =
-        [Workload::Mj3, Workload::Mj3Left, Workload::Mj10, Workload::Interval, Workload::IntervalLeft];
+    pub const ALL: [Workload; 6] = [
+        Workload::Mj3,
+        Workload::Mj3Left,
+        Workload::Updates,
+        Workload::Mj10,
+        Workload::Interval,
+        Workload::IntervalLeft,
+    ];
 
     /// The name used on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Workload::Mj3 => "mj3",
             Workload::Mj3Left => "mj3-left",
+            Workload::Updates => "updates",
             Workload::Mj10 => "mj10",
             Workload::Interval => "interval",
             Workload::IntervalLeft => "interval-left",
         }
     }
 
-    /// How many rows all inputs of the workload have together.
+    /// How many rows all inputs of the workload have together; each change of a table counts as one.
     pub const fn rows_in(self, size: Size) -> u64 {
         match self {
             Workload::Mj3 | Workload::Mj3Left => 3 * size.rows(),
+            Workload::Updates => updates::changes_in(size),
             Workload::Mj10 => WIDE_INPUTS as u64 * size.wide_rows(),
             Workload::Interval | Workload::IntervalLeft => 2 * size.rows(),
         }
@@ -65,6 +77,11 @@ impl Workload {
                 Size::Small => Tally::of(16_384, 0x3707_b13d_2a6e_26d2),
                 Size::Default => Tally::of(2_097_152, 0xc6f5_6e1a_d175_1913),
                 Size::Large => Tally::of(16_777_216, 0x6938_617e_1d92_c18d),
+            }),
+            Workload::Updates => Answer::joined(match size {
+                Size::Small => Tally::of(13_270, 0xd459_60af_dcb6_b4df),
+                Size::Default => Tally::of(1_703_079, 0xf29f_1bf8_9deb_0684),
+                Size::Large => Tally::of(13_625_824, 0x0696_80c0_9514_47ae),
             }),
             Workload::Mj10 => Answer::joined(match size {
                 Size::Small => Tally::of(12_844, 0xf200_64c7_5be1_1c76),

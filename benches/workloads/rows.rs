@@ -3,6 +3,7 @@
 use flowjoin::prelude::*;
 use flowjoin::{TimeError, Watermarks};
 
+use crate::updates::PaymentVersion;
 use crate::workload::{
     ABSENT, Logistics, ORDER_DISORDER_MS, Order, PAYMENT_DISORDER_MS, Payment, Tally, TimedOrder, TimedPayment, Wide,
 };
@@ -19,7 +20,22 @@ macro_rules! by_arrival {
         }
     )*};
 }
-by_arrival!(Order, Payment, Logistics, Wide);
+by_arrival!(Order, Payment, PaymentVersion, Logistics, Wide);
+
+macro_rules! by_order {
+    ($($row:ty),*) => {$(
+        impl Keyed for $row {
+            type Key = u64;
+            fn key(&self) -> u64 {
+                self.order_id
+            }
+            fn key_name() -> &'static str {
+                "order_id"
+            }
+        }
+    )*};
+}
+by_order!(Order, PaymentVersion);
 
 macro_rules! by_time {
     ($($row:ty, $disorder:expr);*) => {$(
@@ -35,7 +51,7 @@ macro_rules! by_time {
 }
 by_time!(TimedOrder, ORDER_DISORDER_MS; TimedPayment, PAYMENT_DISORDER_MS);
 
-/// A row of mj3 or mj3-left.
+/// A row of mj3, mj3-left or updates.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order3 {
     pub order_id: u64,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use flowjoin_core::io::{Endpoint, Page, ReadStatus, Reader, StreamSource};
-use flowjoin_core::{Data, IoError};
+use flowjoin_core::io::{Endpoint, Page, ReadStatus, Reader, StreamSource, TableChange, TableSource};
+use flowjoin_core::{Data, IoError, Keyed};
 use tokio::time::Instant;
 
 /// Rows computed from the numbers 0, 1, 2 .., as a source.
@@ -26,18 +26,91 @@ use tokio::time::Instant;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// [`Generate::table`] is the source of a table: of each number come the changes that the function gives.
 pub struct Generate<T> {
     name: String,
-    make: Arc<dyn Fn(u64) -> T + Send + Sync>,
+    make: Arc<Make<T>>,
     count: Option<u64>,
     partitions: usize,
     rate: Option<u64>,
 }
 
+// Takes up to so many numbers, but none once there are so many rows, and appends what they give. It is called once a
+// page, not once a number.
+type Make<T> = dyn Fn(&mut Numbers, Room, &mut Vec<T>) + Send + Sync;
+
+#[derive(Clone, Copy)]
+struct Room {
+    numbers: usize,
+    rows: usize,
+}
+
 impl<T: Data> Generate<T> {
     /// One endless partition, as fast as the flow takes it.
     pub fn new(name: impl Into<String>, make: impl Fn(u64) -> T + Send + Sync + 'static) -> Generate<T> {
-        Generate { name: name.into(), make: Arc::new(make), count: None, partitions: 1, rate: None }
+        Generate::making(name.into(), move |numbers, room, rows| {
+            rows.reserve(room.numbers);
+            rows.extend(numbers.take(room.numbers).map(&make));
+        })
+    }
+}
+
+impl<T: Keyed> Generate<TableChange<T>> {
+    /// The source of a table: of each number come the changes that the function gives for it, in order; none is fine.
+    ///
+    /// Counted, dealt out and held to the rate are the numbers. All changes of a key have to come from one partition:
+    /// with `n` partitions, from numbers that leave the same rest when divided by `n`.
+    ///
+    /// ```
+    /// use flowjoin_connectors::Generate;
+    /// use flowjoin_core::Keyed;
+    /// use flowjoin_core::io::{Page, TableChange, TableSource};
+    ///
+    /// #[derive(Clone, serde::Serialize, serde::Deserialize)]
+    /// struct Seat {
+    ///     number: u64,
+    ///     taken: bool,
+    /// }
+    ///
+    /// impl Keyed for Seat {
+    ///     type Key = u64;
+    ///     fn key(&self) -> u64 {
+    ///         self.number
+    ///     }
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // Each seat is free at first and taken ten numbers later.
+    /// let seats = Generate::table("seats", |i: u64| {
+    ///     let later = i.checked_sub(10).map(|number| TableChange::Put(Seat { number, taken: true }));
+    ///     [TableChange::Put(Seat { number: i, taken: false })].into_iter().chain(later)
+    /// });
+    /// let mut page = Page::default();
+    /// seats.count(12).open(0)?.read(&mut page, 1024).await?;
+    /// assert_eq!(page.rows.len(), 12 + 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn table<C>(name: impl Into<String>, make: impl Fn(u64) -> C + Send + Sync + 'static) -> Self
+    where
+        C: IntoIterator<Item = TableChange<T>>,
+    {
+        Generate::making(name.into(), move |numbers, room, changes| {
+            for number in numbers.take(room.numbers) {
+                changes.extend(make(number));
+                if changes.len() >= room.rows {
+                    return;
+                }
+            }
+        })
+    }
+}
+
+impl<T> Generate<T> {
+    fn making(name: String, make: impl Fn(&mut Numbers, Room, &mut Vec<T>) + Send + Sync + 'static) -> Generate<T> {
+        Generate { name, make: Arc::new(make), count: None, partitions: 1, rate: None }
     }
 
     /// Ends after the numbers below `count`, over all partitions.
@@ -52,11 +125,40 @@ impl<T: Data> Generate<T> {
         self
     }
 
-    /// At most so many rows a second, over all partitions, at least one. What the flow could not take in time is made
+    /// At most so many numbers a second, over all partitions, at least one. What the flow could not take in time is made
     /// up for, up to one second of it.
-    pub fn rate(mut self, rows_per_second: u64) -> Generate<T> {
-        self.rate = Some(rows_per_second);
+    pub fn rate(mut self, numbers_per_second: u64) -> Generate<T> {
+        self.rate = Some(numbers_per_second);
         self
+    }
+
+    fn to_endpoint(&self, what: &str) -> Endpoint {
+        let count = self.count.map_or_else(|| "endless".to_string(), |count| format!("{count} {what}"));
+        let rate = self.rate.map_or_else(String::new, |rate| format!(", {rate} a second"));
+        Endpoint::new("generate", &self.name).with_detail(count + &rate)
+    }
+
+    fn checked_partitions(&self) -> Result<usize, IoError> {
+        match self.partitions {
+            0 => Err(IoError::new(format!("`{}` has 0 partitions; it needs at least one", self.name))),
+            count => Ok(count),
+        }
+    }
+
+    fn reader(&self, partition: usize) -> Result<GenerateReader<T>, IoError> {
+        if partition >= self.partitions {
+            let count = self.partitions;
+            return Err(IoError::new(format!("`{}` has {count} partitions and no {partition}", self.name)));
+        }
+        let pace = match self.rate {
+            None => None,
+            Some(0) => return Err(IoError::new(format!("`{}` has a rate of 0; it would never begin", self.name))),
+            Some(rate) => Some(Pace::new(rate, partition as u64, self.partitions as u64)),
+        };
+        let (partition, step) = (partition as u64, self.partitions as u64);
+        let count = self.count.map_or(u64::MAX, |count| count.saturating_sub(partition).div_ceil(step));
+        let numbers = Numbers { first: partition, step, made: 0, count };
+        Ok(GenerateReader { make: self.make.clone(), numbers, over: Vec::new(), pace, ends: self.count.is_some() })
     }
 }
 
@@ -68,59 +170,73 @@ impl<T> std::fmt::Debug for Generate<T> {
 
 impl<T: Data> StreamSource<T> for Generate<T> {
     fn endpoint(&self) -> Endpoint {
-        let count = self.count.map_or_else(|| "endless".to_string(), |count| format!("{count} rows"));
-        let rate = self.rate.map_or_else(String::new, |rate| format!(", {rate} a second"));
-        Endpoint::new("generate", &self.name).with_detail(count + &rate)
+        self.to_endpoint("rows")
     }
 
     fn partitions(&self) -> Result<usize, IoError> {
-        match self.partitions {
-            0 => Err(IoError::new(format!("`{}` has 0 partitions; it needs at least one", self.name))),
-            count => Ok(count),
-        }
+        self.checked_partitions()
     }
 
     fn open(&self, partition: usize) -> Result<Box<dyn Reader<T>>, IoError> {
-        if partition >= self.partitions {
-            let count = self.partitions;
-            return Err(IoError::new(format!("`{}` has {count} partitions and no {partition}", self.name)));
-        }
-        let pace = match self.rate {
-            None => None,
-            Some(0) => return Err(IoError::new(format!("`{}` has a rate of 0; it would never begin", self.name))),
-            Some(rate) => Some(Pace::new(rate, partition as u64, self.partitions as u64)),
-        };
-        let (partition, step) = (partition as u64, self.partitions as u64);
-        let rows = self.count.map_or(u64::MAX, |count| count.saturating_sub(partition).div_ceil(step));
-        let numbers = Numbers { first: partition, step, made: 0, rows };
-        Ok(Box::new(GenerateReader { make: self.make.clone(), numbers, pace, ends: self.count.is_some() }))
+        Ok(Box::new(self.reader(partition)?))
+    }
+}
+
+impl<T: Keyed> TableSource<T> for Generate<TableChange<T>> {
+    fn endpoint(&self) -> Endpoint {
+        self.to_endpoint("numbers")
+    }
+
+    fn partitions(&self) -> Result<usize, IoError> {
+        self.checked_partitions()
+    }
+
+    fn open(&self, partition: usize) -> Result<Box<dyn Reader<TableChange<T>>>, IoError> {
+        Ok(Box::new(self.reader(partition)?))
     }
 }
 
 struct GenerateReader<T> {
-    make: Arc<dyn Fn(u64) -> T + Send + Sync>,
+    make: Arc<Make<T>>,
     numbers: Numbers,
+    // What a number gave beyond the end of a page.
+    over: Vec<T>,
     pace: Option<Pace>,
     ends: bool,
 }
 
 #[async_trait]
-impl<T: Data> Reader<T> for GenerateReader<T> {
+impl<T: Send> Reader<T> for GenerateReader<T> {
     async fn read(&mut self, page: &mut Page<T>, max_rows: usize) -> Result<ReadStatus, IoError> {
-        let mut count = (max_rows.max(1) as u64).min(self.numbers.left());
-        if let Some(pace) = &mut self.pace
-            && count > 0
-        {
-            // The only wait, before anything is taken.
-            count = count.min(pace.due().await);
-            pace.issued += count;
+        let max_rows = max_rows.max(1);
+        loop {
+            let mut numbers = self.numbers.left().min(max_rows as u64);
+            if let Some(pace) = &mut self.pace
+                && numbers > 0
+            {
+                // The only wait, while nothing has been taken.
+                numbers = if self.over.is_empty() { numbers.min(pace.due().await) } else { 0 };
+            }
+            let made = self.numbers.made;
+            page.rows.append(&mut self.over);
+            (self.make)(&mut self.numbers, Room { numbers: numbers as usize, rows: max_rows }, &mut page.rows);
+            if let Some(pace) = &mut self.pace {
+                pace.issued += self.numbers.made - made;
+            }
+            if page.rows.len() > max_rows {
+                self.over = page.rows.split_off(max_rows);
+            }
+            if self.numbers.left() == 0 && self.over.is_empty() {
+                return Ok(ReadStatus::End);
+            }
+            if !page.rows.is_empty() {
+                return Ok(ReadStatus::More);
+            }
         }
-        page.rows.extend((&mut self.numbers).take(count as usize).map(|number| (self.make)(number)));
-        Ok(if self.numbers.left() == 0 { ReadStatus::End } else { ReadStatus::More })
     }
 
     fn done(&self) -> Option<(u64, u64)> {
-        self.ends.then_some((self.numbers.made, self.numbers.rows))
+        self.ends.then_some((self.numbers.made, self.numbers.count))
     }
 }
 
@@ -129,12 +245,12 @@ struct Numbers {
     first: u64,
     step: u64,
     made: u64,
-    rows: u64,
+    count: u64,
 }
 
 impl Numbers {
     fn left(&self) -> u64 {
-        self.rows - self.made
+        self.count - self.made
     }
 }
 

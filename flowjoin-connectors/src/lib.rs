@@ -9,6 +9,7 @@
 //! | [`Memory`] | rows that are there already | [`MemorySink`] | changes, to be looked at |
 //! | [`FromStream`] | any `futures::Stream` | [`ToChannel`] | a `tokio` channel |
 //! | [`Generate`] | rows computed from a counter | | |
+//! | [`Generate::table`] | changes of rows by key, likewise | | |
 //!
 //! Nothing is lost in silence: a record that cannot become a row stops the flow, or is counted and, by choice, kept
 //! in a dead-letter file (see [`OnBad`]); a file that ends in the middle is an error.

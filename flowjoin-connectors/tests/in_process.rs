@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use common::{batch, inserts, read, read_partition, write};
 use flowjoin_connectors::{FromStream, Generate, Memory, MemorySink, ToChannel};
-use flowjoin_core::io::{Page, ReadStatus, Sink, StreamSource};
+use flowjoin_core::Keyed;
+use flowjoin_core::io::{Page, ReadStatus, Sink, StreamSource, TableChange, TableSource};
 use futures::{FutureExt, stream};
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
@@ -126,6 +128,65 @@ fn generated_numbers_are_dealt_out_in_order() {
     assert_eq!(read_partition(&few, 2, 9).rows, [0u64; 0]);
     assert!(StreamSource::partitions(&Generate::new("none", |i| i).partitions(0)).is_err());
     assert!(Generate::new("never", |i| i).rate(0).open(0).is_err());
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Level(u64, char);
+
+impl Keyed for Level {
+    type Key = u64;
+
+    fn key(&self) -> u64 {
+        self.0
+    }
+}
+
+// Two changes of even numbers, one of 3, none of the other odd ones.
+fn levels(number: u64) -> Vec<TableChange<Level>> {
+    match number {
+        even if even.is_multiple_of(2) => ['a', 'b'].map(|level| TableChange::Put(Level(even, level))).into(),
+        3 => vec![TableChange::Delete { key: 2, time: None }],
+        _ => Vec::new(),
+    }
+}
+
+async fn pages_of(source: &Generate<TableChange<Level>>, partition: usize, max_rows: usize) -> Vec<String> {
+    let mut reader = TableSource::open(source, partition).unwrap();
+    let mut pages = Vec::new();
+    loop {
+        let mut page = Page::default();
+        let status = reader.read(&mut page, max_rows).await.unwrap();
+        assert!(page.rows.len() <= max_rows && (status == ReadStatus::End || !page.rows.is_empty()));
+        let change = |change: &TableChange<Level>| match change {
+            TableChange::Put(Level(key, level)) => format!("{key}{level}"),
+            other => format!("{other:?}"),
+        };
+        pages.push(page.rows.iter().map(change).collect::<Vec<_>>().join(" "));
+        if status == ReadStatus::End {
+            return pages;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_generated_table_gives_the_changes_of_each_number_in_pages() {
+    let table = Generate::table("levels", levels).count(6);
+    let delete = "Delete { key: 2 }";
+    assert_eq!(pages_of(&table, 0, 100).await, [format!("0a 0b 2a 2b {delete} 4a 4b")]);
+    assert_eq!(pages_of(&table, 0, 3).await, ["0a 0b 2a", &format!("2b {delete} 4a"), "4b"]);
+    assert_eq!(pages_of(&table, 0, 1).await, ["0a", "0b", "2a", "2b", delete, "4a", "4b", ""]);
+    let table = table.partitions(2);
+    assert_eq!(pages_of(&table, 0, 100).await, ["0a 0b 2a 2b 4a 4b"]);
+    assert_eq!(pages_of(&table, 1, 1).await, [delete, ""]);
+    assert!(TableSource::open(&table, 2).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rate_of_a_generated_table_is_that_of_its_numbers() {
+    let begin = Instant::now();
+    let pages = pages_of(&Generate::table("levels", levels).count(6).rate(1), 0, 1).await;
+    assert_eq!(pages[..7].join(" "), "0a 0b 2a 2b Delete { key: 2 } 4a 4b");
+    assert_eq!(begin.elapsed().as_secs(), 5);
 }
 
 #[tokio::test(start_paused = true)]

@@ -191,6 +191,13 @@ macro_rules! arity {
                 self.conditions[input].as_ref().is_none_or(|condition| condition(&rows))
             }
 
+            fn prefetch(&self, input: usize, id: RowId) {
+                match input {
+                    $($i => self.slabs.$i.prefetch(id),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
             fn time(&self, input: usize, id: RowId) -> EventTime {
                 let time = match input {
                     $($i => self.slabs.$i.get(id).map(|held| held.time),)+

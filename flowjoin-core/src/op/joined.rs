@@ -156,6 +156,9 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
     /// up to that input.
     fn holds(&self, input: usize, ids: &[RowId; N]) -> bool;
 
+    /// Asks the processor for a row, which will be needed soon.
+    fn prefetch(&self, input: usize, id: RowId);
+
     /// The time of a row that is held.
     fn time(&self, input: usize, id: RowId) -> EventTime;
 

@@ -66,10 +66,10 @@ impl<T> Slab<T> {
         Ok(())
     }
 
-    /// Puts another row in the place of one that is held.
-    pub fn replace(&mut self, id: RowId, row: T, time: EventTime) {
+    /// Puts another row in the place of one that is held, and returns that one.
+    pub fn replace(&mut self, id: RowId, row: T, time: EventTime) -> Held<T> {
         let held = self.chunks[id.index() / CHUNK][id.index() % CHUNK].as_mut();
-        *held.expect("only a row that is held is replaced") = Held { row, time };
+        std::mem::replace(held.expect("only a row that is held is replaced"), Held { row, time })
     }
 
     /// The row of this id, if it is held.

@@ -10,8 +10,8 @@ use super::super::{Cx, Outbox};
 use super::{AHEAD, COMBOS_MAX, MultiJoin};
 use crate::change::RowKind;
 use crate::key::Key;
-use crate::state::{Lists, Place, RowId};
-use crate::time::EventTime;
+use crate::state::{Place, RowId};
+use crate::time::{EventTime, ProcTime};
 
 /// The keys that a batch has touched. The lists of a key hold the rows that stay; those that go and come are here.
 #[derive(Default)]
@@ -59,9 +59,11 @@ impl Folding {
         self.used > 0
     }
 
-    /// Whether no further key can be numbered.
-    pub(super) fn is_full(&self) -> bool {
-        self.used == u16::MAX as usize
+    /// Whether what has changed should be told after a change of this kind, before further keys are touched. The two
+    /// halves of an update are not parted, as long as keys can be numbered.
+    #[inline]
+    pub(super) fn is_full(&self, kind: RowKind) -> bool {
+        self.used >= if kind == RowKind::UpdateBefore { u16::MAX as usize } else { KEYS_MAX }
     }
 }
 
@@ -73,15 +75,25 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let mut rows = arrivals.rows.drain(..);
         let mut index = from;
         while let Some(Arrival { key, hash, time, id }) = rows.next() {
-            let coming = rows.as_slice();
-            if let Some(next) = coming.get(AHEAD) {
-                self.table.prefetch(next.hash);
+            // The second half of an update finds what the first has asked for.
+            let coming = |rows: &[Arrival<K>], ahead: usize| {
+                let next = rows.get(ahead).filter(|_| kinds.at(index + 1 + ahead) != RowKind::UpdateAfter);
+                next.map(|next| next.hash)
+            };
+            if let Some(hash) = coming(rows.as_slice(), AHEAD) {
+                self.table.prefetch(hash);
             }
-            if let Some(next) = coming.get(AHEAD * 2 / 3) {
-                self.table.prefetch_entry(next.hash);
+            if let Some(hash) = coming(rows.as_slice(), AHEAD * 2 / 3) {
+                self.table.prefetch_entry(hash);
             }
-            if let Some(next) = coming.get(AHEAD / 3) {
-                self.table.peek(next.hash, Lists::prefetch);
+            if let Some(hash) = coming(rows.as_slice(), AHEAD / 3) {
+                self.table.peek(hash, |lists, spill| {
+                    lists.prefetch(spill);
+                    // The row that may be taken back or replaced, which the one that comes is compared with.
+                    if lists.many() >> input & 1 == 0 {
+                        lists.list(input, spill).0.iter().for_each(|&id| self.rows.prefetch(input, id));
+                    }
+                });
             }
             let kind = kinds.at(index);
             index += 1;
@@ -89,7 +101,14 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 self.on_null_change(input, (id, time), kind, cx);
                 continue;
             }
-            if kind.adds() {
+            let after = rows.as_slice().first().filter(|after| {
+                let updates = kind == RowKind::UpdateBefore && kinds.at(index) == RowKind::UpdateAfter;
+                updates && self.spec.one_a_key[input] && after.key == key
+            });
+            if after.is_some_and(|after| self.fold_update(input, (id, time), after, cx.now)) {
+                rows.next();
+                index += 1;
+            } else if kind.adds() {
                 self.enter(input, (hash, id, time), cx.now);
                 let place = self.table.upsert(hash, key);
                 if !self.rows.has_identity(input) {
@@ -103,7 +122,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                     None => self.accounts[input].orphan += 1,
                 }
             }
-            if self.folding.is_full() && !self.unfold(cx.out) {
+            if self.folding.is_full(kind) && !self.unfold(cx.out) {
                 break;
             }
         }
@@ -141,6 +160,23 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             Some(pair) if updates && pair.new.is_missing() => pair.new = id,
             _ => pairs.push(Pair::added(id)),
         }
+    }
+
+    // Both halves of an update at once, where the key has one row of the input and has not been touched before; returns
+    // whether that is so. It comes to the same as one half after the other, with one look-up.
+    fn fold_update(&mut self, input: usize, before: (RowId, EventTime), after: &Arrival<K>, now: ProcTime) -> bool {
+        let &Arrival { ref key, hash, time, id } = after;
+        let Some(place) = self.table.find(hash, key) else { return false };
+        let (lists, spill) = self.table.at(place);
+        let (0, &([old], [])) = (lists.touched(), &lists.list(input, spill)) else { return false };
+        let old = *old;
+        lists.remove(input, old, spill);
+        let number = self.touch((place, hash), time.max(before.1));
+        self.folding.groups[number].pairs.push(Pair::updated(old, id));
+        self.passing.push((input, before.0));
+        self.gone(input, old, true);
+        self.enter(input, (hash, id, time), now);
+        true
     }
 
     // A row of an input with a unique key takes the place of the one with its unique key.
@@ -279,3 +315,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.select(out)
     }
 }
+
+/// Keys whose changes are folded together. Their entries and rows fit the second-level cache, so that telling what has
+/// changed costs no second trip to memory.
+const KEYS_MAX: usize = 512;

@@ -6,6 +6,7 @@ use super::MultiJoin;
 use super::said::Said;
 use super::spec::OnExpiry;
 use crate::account::Reason;
+use crate::change::RowKind;
 use crate::key::Key;
 use crate::state::{Clock, Due, Place, RowId};
 
@@ -54,7 +55,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             self.leave(input, (place, hash), id);
             let left = if self.met[input].remove(id) { &mut met } else { &mut unmet };
             left.push(id);
-            if self.folding.is_full() {
+            if self.folding.is_full(RowKind::Delete) {
                 self.unfold(out);
             }
         }

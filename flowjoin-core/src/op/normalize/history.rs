@@ -6,7 +6,7 @@ use crate::batch::{AnyBatch, KeyedBatch, KeyedRow};
 use crate::error::OpError;
 use crate::key::Key;
 use crate::op::joined::Identity;
-use crate::op::{Cx, InputId, Operator};
+use crate::op::{Cx, InputId, Operator, Outbox};
 use crate::record::Data;
 use crate::state::{Equality, Lists, Place, RowId, Slab, Spill, Table};
 use crate::time::EventTime;
@@ -17,7 +17,7 @@ pub struct History<K: Key, T> {
     rows: Slab<T>,
     identity: Option<Identity<T>>,
     equality: Equality,
-    touched: Touched<K, T>,
+    touched: Touched<T>,
     input: Through,
 }
 
@@ -46,7 +46,8 @@ impl<K: Key, T: Data> History<K, T> {
         if self.table.get(place).touched == 0 {
             let (stack, spill) = self.table.at(place);
             let before = stack.rows.newest(0, spill).and_then(|id| self.rows.get(id)).map(|held| held.row.clone());
-            let number = self.touched.first(self.table.key_at(place).clone(), hash, before);
+            let number = self.touched.first(place, hash);
+            self.touched.was(number, before);
             self.table.at(place).0.touched = number;
         }
         self.touched.at(self.table.get(place).touched, time);
@@ -70,7 +71,9 @@ impl<K: Key, T: Data> History<K, T> {
     fn add(&mut self, place: Place, row: T, time: EventTime) -> Result<(), OpError> {
         let replaced = if self.identity.is_some() { self.same(place, &row) } else { None };
         match replaced {
-            Some(id) => self.rows.replace(id, row, time),
+            Some(id) => {
+                self.rows.replace(id, row, time);
+            }
             None => {
                 let id = self.rows.insert(row, time)?;
                 let (stack, spill) = self.table.at(place);
@@ -89,15 +92,16 @@ impl<K: Key, T: Data> History<K, T> {
         true
     }
 
-    fn visible(table: &mut Table<K, Stack, Spill>, rows: &Slab<T>, key: &K, hash: u64) -> Option<T> {
-        let place = table.find(hash, key)?;
-        let (stack, spill) = table.at(place);
-        stack.touched = 0;
-        let newest = stack.rows.newest(0, spill);
-        if newest.is_none() {
-            table.remove(place);
-        }
-        newest.and_then(|id| rows.get(id)).map(|held| held.row.clone())
+    fn send(&mut self, out: &mut Outbox) {
+        let (table, rows) = (&mut self.table, &self.rows);
+        let now = |place| {
+            let (stack, spill) = table.at(place);
+            stack.touched = 0;
+            let newest = stack.rows.newest(0, spill);
+            let key = if newest.is_none() { table.remove(place).0 } else { table.key_at(place).clone() };
+            (key, newest.and_then(|id| rows.get(id)).map(|held| &held.row))
+        };
+        self.touched.send(now, out);
     }
 }
 
@@ -119,8 +123,7 @@ impl<K: Key, T: Data> Operator for History<K, T> {
                 self.input.orphan();
             }
         }
-        let (table, rows) = (&mut self.table, &self.rows);
-        self.touched.send(|key, hash| Self::visible(table, rows, key, hash), cx.out);
+        self.send(cx.out);
         Ok(())
     }
 

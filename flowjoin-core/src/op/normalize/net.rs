@@ -6,62 +6,87 @@ use crate::change::RowKind;
 use crate::key::Key;
 use crate::op::{Outbox, Port};
 use crate::record::Data;
-use crate::state::Equality;
+use crate::state::{Equality, Place};
 use crate::time::EventTime;
 
-/// The keys that a batch has touched, in the order in which it did, each with what was visible before.
-pub struct Touched<K, T> {
-    keys: Vec<Change<K, T>>,
+/// The keys that have been touched since the last changes were sent, in that order, each with what was visible before.
+pub struct Touched<T> {
+    keys: Vec<Change<T>>,
     equality: Equality,
     /// Rows sent so far.
     pub emitted: u64,
 }
 
-struct Change<K, T> {
-    key: K,
+struct Change<T> {
+    place: Place,
     hash: u64,
     time: EventTime,
-    before: Option<T>,
+    before: Before<T>,
 }
 
-impl<K, T> Default for Touched<K, T> {
+enum Before<T> {
+    // Nothing has changed, so what was visible still is.
+    AsNow,
+    Was(Option<T>),
+}
+
+impl<T> Default for Touched<T> {
     fn default() -> Self {
         Touched { keys: Vec::new(), equality: Equality::default(), emitted: 0 }
     }
 }
 
-impl<K: Key, T: Data> Touched<K, T> {
-    /// Notes a key that is touched for the first time, with what is visible; returns its number, from 1.
-    pub fn first(&mut self, key: K, hash: u64, before: Option<T>) -> u32 {
-        self.keys.push(Change { key, hash, time: EventTime::MIN, before });
+impl<T: Data> Touched<T> {
+    /// Notes a key that is touched for the first time; returns its number, from 1.
+    pub fn first(&mut self, place: Place, hash: u64) -> u32 {
+        self.keys.push(Change { place, hash, time: EventTime::MIN, before: Before::AsNow });
         self.keys.len() as u32
     }
 
-    /// The keys that are touched.
-    pub fn keys(&self) -> impl Iterator<Item = (&K, u64)> {
-        self.keys.iter().map(|touched| (&touched.key, touched.hash))
+    /// Where the keys are that are touched.
+    pub fn places(&self) -> impl Iterator<Item = Place> {
+        self.keys.iter().map(|touched| touched.place)
     }
 
     /// Notes the time of a change of the key of this number.
+    #[inline]
     pub fn at(&mut self, number: u32, time: EventTime) {
         let touched = &mut self.keys[number as usize - 1];
         touched.time = touched.time.max(time);
     }
 
-    /// Sends what has changed, given what is visible now; no key is touched after that.
-    pub fn send(&mut self, mut now: impl FnMut(&K, u64) -> Option<T>, out: &mut Outbox) {
+    /// Notes that what was visible under the key of this number is no more. Only the first time counts.
+    #[inline]
+    pub fn was(&mut self, number: u32, row: Option<T>) {
+        let before = &mut self.keys[number as usize - 1].before;
+        if matches!(before, Before::AsNow) {
+            *before = Before::Was(row);
+        }
+    }
+
+    /// Whether so many keys have been touched that what has changed should be sent. Keys beyond that would no longer
+    /// be near when they are looked at again.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.keys.len() >= KEYS_MAX
+    }
+
+    /// Sends what has changed, given the key at a place and what is visible under it now; no key is touched after that.
+    pub fn send<'a, K: Key>(&mut self, mut now: impl FnMut(Place) -> (K, Option<&'a T>), out: &mut Outbox) {
+        let updates = self.keys.iter().filter(|key| matches!(key.before, Before::Was(Some(_)))).count();
         let mut batch = KeyedBatch::default();
-        for Change { key, hash, time, before } in self.keys.drain(..) {
-            let after = now(&key, hash);
+        batch.rows.reserve(self.keys.len() + updates);
+        for Change { place, hash, time, before } in self.keys.drain(..) {
+            let (key, after) = now(place);
             let mut push = |key, row, kind| batch.push(KeyedRow { key, hash, time, row }, kind);
             match (before, after) {
-                (None, None) => {}
-                (None, Some(row)) => push(key, row, RowKind::Insert),
-                (Some(row), None) => push(key, row, RowKind::Delete),
-                (Some(old), Some(new)) if self.equality.holds(&old, &new) => {}
-                (Some(old), Some(new)) => {
+                (Before::AsNow, _) | (Before::Was(None), None) => {}
+                (Before::Was(None), Some(row)) => push(key, row.clone(), RowKind::Insert),
+                (Before::Was(Some(row)), None) => push(key, row, RowKind::Delete),
+                (Before::Was(Some(old)), Some(new)) if self.equality.holds(&old, new) => {}
+                (Before::Was(Some(old)), Some(new)) => {
                     push(key.clone(), old, RowKind::UpdateBefore);
-                    push(key, new, RowKind::UpdateAfter);
+                    push(key, new.clone(), RowKind::UpdateAfter);
                 }
             }
         }
@@ -99,3 +124,7 @@ impl Through {
         self.0.bad += 1;
     }
 }
+
+/// Keys whose changes are folded together. Their entries and rows fit the second-level cache, so that sending them
+/// costs no second trip to memory.
+const KEYS_MAX: usize = 512;

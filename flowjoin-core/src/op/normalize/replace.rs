@@ -22,7 +22,7 @@ pub struct Replace<T: Keyed> {
     table: Table<T::Key, Standing, ()>,
     rows: Slab<T>,
     versions: Option<Versions<T>>,
-    touched: Touched<T::Key, T>,
+    touched: Touched<T>,
     input: Through,
     origin: String,
     standing: u64,
@@ -61,24 +61,21 @@ impl<T: Keyed> Replace<T> {
         self.rows.get(standing.row).filter(|_| !standing.deleted).map(|held| &held.row)
     }
 
-    // The place of a key, whose visible row is noted before anything changes it.
-    fn touch(&mut self, key: T::Key, hash: u64, time: EventTime) -> Place {
+    // The place of a key, and its number among those touched.
+    #[inline]
+    fn touch(&mut self, key: T::Key, hash: u64, time: EventTime) -> (Place, u32) {
         let place = self.table.upsert(hash, key);
-        if self.table.at(place).0.touched == 0 {
-            let before = {
-                let standing = self.table.get(place);
-                self.visible(standing).cloned()
-            };
-            let number = self.touched.first(self.table.key_at(place).clone(), hash, before);
-            self.table.at(place).0.touched = number;
+        let standing = self.table.at(place).0;
+        if standing.touched == 0 {
+            standing.touched = self.touched.first(place, hash);
         }
-        self.touched.at(self.table.get(place).touched, time);
-        place
+        self.touched.at(standing.touched, time);
+        (place, standing.touched)
     }
 
     fn put(&mut self, key: T::Key, hash: u64, time: EventTime, row: T) -> Result<(), OpError> {
-        let place = self.touch(key, hash, time);
-        let standing = self.table.get(place);
+        let (place, number) = self.touch(key, hash, time);
+        let standing = self.table.at(place).0;
         let (old, deleted) = (standing.row, standing.deleted);
         if let (Some(versions), Some(held)) = (&self.versions, self.rows.get(old)) {
             let order = versions(&row, &held.row);
@@ -86,29 +83,32 @@ impl<T: Keyed> Replace<T> {
                 return Ok(());
             }
         }
-        if old.is_missing() || deleted {
-            self.standing += 1;
-        }
-        self.rows.remove(old);
-        let id = self.rows.insert(row, time)?;
-        let standing = self.table.at(place).0;
-        standing.row = id;
         standing.deleted = false;
+        if old.is_missing() {
+            standing.row = self.rows.insert(row, time)?;
+            self.touched.was(number, None);
+        } else {
+            let held = self.rows.replace(old, row, time);
+            self.touched.was(number, (!deleted).then_some(held.row));
+        }
+        self.standing += u64::from(old.is_missing() || deleted);
         Ok(())
     }
 
     // Returns whether there was a row.
     fn delete(&mut self, key: T::Key, hash: u64, time: EventTime) -> bool {
-        let place = self.touch(key, hash, time);
+        let (place, number) = self.touch(key, hash, time);
         let standing = self.table.at(place).0;
         let there = !standing.row.is_missing() && !standing.deleted;
         if there {
             self.standing -= 1;
-            if self.versions.is_some() {
+            let row = if self.versions.is_some() {
                 standing.deleted = true;
+                self.rows.get(standing.row).map(|held| held.row.clone())
             } else {
-                self.rows.remove(std::mem::replace(&mut standing.row, RowId::MISSING));
-            }
+                self.rows.remove(std::mem::replace(&mut standing.row, RowId::MISSING)).map(|held| held.row)
+            };
+            self.touched.was(number, row);
         }
         there
     }
@@ -163,15 +163,12 @@ impl<T: Keyed> Replace<T> {
 
     fn send(&mut self, out: &mut Outbox) {
         let (table, rows) = (&mut self.table, &self.rows);
-        let now = |key: &T::Key, hash| {
-            let place = table.find(hash, key)?;
+        let now = |place| {
             let standing = table.at(place).0;
             standing.touched = 0;
             let (row, deleted) = (standing.row, standing.deleted);
-            if row.is_missing() {
-                table.remove(place);
-            }
-            rows.get(row).filter(|_| !deleted).map(|held| held.row.clone())
+            let key = if row.is_missing() { table.remove(place).0 } else { table.key_at(place).clone() };
+            (key, rows.get(row).filter(|_| !deleted).map(|held| &held.row))
         };
         self.touched.send(now, out);
     }
@@ -185,10 +182,16 @@ impl<T: Keyed> Operator for Replace<T> {
             if let Some(next) = rows.as_slice().get(AHEAD) {
                 self.table.prefetch(next.hash);
             }
-            if let Some(next) = rows.as_slice().get(AHEAD / 2) {
+            if let Some(next) = rows.as_slice().get(AHEAD * 2 / 3) {
                 self.table.prefetch_entry(next.hash);
             }
+            if let Some(next) = rows.as_slice().get(AHEAD / 3) {
+                self.table.peek(next.hash, |standing, ()| self.rows.prefetch(standing.row));
+            }
             self.take(row, cx.out)?;
+            if self.touched.is_full() {
+                self.send(cx.out);
+            }
         }
         self.send(cx.out);
         Ok(())
@@ -205,4 +208,4 @@ impl<T: Keyed> Operator for Replace<T> {
 }
 
 /// Rows whose place is asked for ahead of use.
-const AHEAD: usize = 16;
+const AHEAD: usize = 24;

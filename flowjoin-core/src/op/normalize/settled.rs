@@ -34,7 +34,7 @@ pub struct Settled<K: Key, T> {
     identity: Option<Identity<T>>,
     conflict: Conflict,
     equality: Equality,
-    touched: Touched<K, T>,
+    touched: Touched<T>,
     account: Account,
 }
 
@@ -77,7 +77,13 @@ impl<K: Key, T: Data> Settled<K, T> {
             self.must_be_alone()?;
         }
         let (table, rows) = (&mut self.table, &self.rows);
-        self.touched.send(|key, hash| visible_of(table, rows, key, hash), out);
+        let now = |place| {
+            table.at(place).0.touched = 0;
+            let first = first_of(table, place);
+            let key = if first.is_none() { table.remove(place).0 } else { table.key_at(place).clone() };
+            (key, first.and_then(|id| rows.get(id)).map(|held| &held.row))
+        };
+        self.touched.send(now, out);
         Ok(())
     }
 
@@ -85,7 +91,8 @@ impl<K: Key, T: Data> Settled<K, T> {
         let place = self.table.upsert(hash, key);
         if self.table.get(place).touched == 0 {
             let before = first_of(&self.table, place).and_then(|id| self.rows.get(id)).map(|held| held.row.clone());
-            let number = self.touched.first(self.table.key_at(place).clone(), hash, before);
+            let number = self.touched.first(place, hash);
+            self.touched.was(number, before);
             self.table.at(place).0.touched = number;
         }
         self.touched.at(self.table.get(place).touched, time);
@@ -104,7 +111,9 @@ impl<K: Key, T: Data> Settled<K, T> {
         let same = self.identity.as_ref().map(|identity| identity.same.clone());
         let replaced = same.and_then(|same| self.find(place, |held, _| same(held, &row)));
         match replaced {
-            Some(id) => self.rows.replace(id, row, time),
+            Some(id) => {
+                self.rows.replace(id, row, time);
+            }
             None => {
                 let id = self.rows.insert(row, time)?;
                 let (stack, spill) = self.table.at(place);
@@ -123,11 +132,9 @@ impl<K: Key, T: Data> Settled<K, T> {
     }
 
     fn must_be_alone(&mut self) -> Result<(), OpError> {
-        for (key, hash) in self.touched.keys() {
-            let Some(place) = self.table.find(hash, key) else { continue };
-            let (stack, _) = self.table.view(place);
-            if stack.rows.many() != 0 {
-                return Err(OpError::conflict(format!("{key:?}")));
+        for place in self.touched.places() {
+            if self.table.get(place).rows.many() != 0 {
+                return Err(OpError::conflict(format!("{:?}", self.table.key_at(place))));
             }
         }
         Ok(())
@@ -138,17 +145,6 @@ fn first_of<K: Key>(table: &Table<K, Stack, Spill>, place: Place) -> Option<RowI
     let (stack, spill) = table.view(place);
     let (front, back) = stack.rows.list(0, spill);
     front.iter().chain(back).next().copied()
-}
-
-// The row that is visible under a key, which goes if there is none.
-fn visible_of<K: Key, T: Data>(table: &mut Table<K, Stack, Spill>, rows: &Slab<T>, key: &K, hash: u64) -> Option<T> {
-    let place = table.find(hash, key)?;
-    table.at(place).0.touched = 0;
-    let first = first_of(table, place);
-    if first.is_none() {
-        table.remove(place);
-    }
-    first.and_then(|id| rows.get(id)).map(|held| held.row.clone())
 }
 
 impl<K: Key, T: Data> Operator for Settled<K, T> {
