@@ -276,3 +276,20 @@ fn a_test_beside_more_than_one_input() {
               join `known and shipped` joins the result of `where_exists` or `where_not_exists` at once: end that with `.into_rows()`, key it and join then"#]],
     );
 }
+
+#[test]
+fn unique_rows_of_a_join_that_is_keyed_anew() {
+    mistakes(
+        |flow| {
+            let accounts = accounts(flow).key_by(|account| account.order_id);
+            let owned = accounts.join(orders(flow).keyed()).named("owned").keep_forever();
+            let owned = owned.select(|account, _| account.clone());
+            let by_account = owned.key_by(|account| account.account_id).unique_by(|account| account.account_id);
+            let join = by_account.join(payments(flow).keyed().optional()).named("paid").keep_forever();
+            join.into_tuples().sink_to(JsonLines::changelog("out/a.jsonl"));
+        },
+        expect![[r#"
+            at `join(payments(flow).keyed().optional()).named("paid").keep_forever();`
+              an input of join `paid` has a unique key and is the result of join `owned`, keyed anew: changes of one row come from several tasks then, and what is taken back may come last; make it a table first, with `.to_table()` and `.key_by(..)` on that"#]],
+    );
+}
