@@ -39,21 +39,20 @@ impl Kinds {
     /// Notes the kind of the next row, of which `before` came already.
     #[inline]
     pub fn push(&mut self, kind: RowKind, before: usize) {
-        if matches!(self, Kinds::AllInsert) && kind == RowKind::Insert {
-            return;
-        }
-        self.push_any(kind, before);
-    }
-
-    fn push_any(&mut self, kind: RowKind, before: usize) {
         match self {
-            Kinds::AllInsert => {
-                let mut kinds = vec![RowKind::Insert; before];
-                kinds.push(kind);
-                *self = Kinds::Each(kinds);
-            }
+            Kinds::AllInsert if kind == RowKind::Insert => {}
+            Kinds::AllInsert => self.begin(kind, before),
             Kinds::Each(kinds) => kinds.push(kind),
         }
+    }
+
+    #[cold]
+    fn begin(&mut self, kind: RowKind, before: usize) {
+        // As much room again as rows have come: kinds that differ seldom come alone.
+        let mut kinds = Vec::with_capacity(2 * (before + 1));
+        kinds.resize(before, RowKind::Insert);
+        kinds.push(kind);
+        *self = Kinds::Each(kinds);
     }
 }
 

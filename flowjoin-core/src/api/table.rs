@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Whatever comes in, what goes out is a legal changelog: `+I` for a new key, `-U +U` for a row that became another,
-//! `-D` for one that went; nothing for a row that came again as it was. Changes of one key within one batch are folded.
+//! `-D` for one that went; nothing for a row that came again as it was. Changes of one key within one batch are folded,
+//! unless some hundreds of other keys change in between.
 
 use std::cmp::Ordering;
 use std::hash::Hash;

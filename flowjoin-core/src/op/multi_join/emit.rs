@@ -17,6 +17,9 @@ use crate::time::EventTime;
 impl<K: Key, const N: usize> MultiJoin<K, N> {
     /// Collects what a change of one input does under a key. The list of that input holds the rows that stay.
     pub(super) fn emit_change(&mut self, place: Place, input: usize, pairs: &[Pair], cause: EventTime) {
+        if self.simple && self.emit_single(place, input, pairs, cause) {
+            return;
+        }
         let (lists, spill) = self.table.view(place);
         let runs: [Runs<'_>; N] = std::array::from_fn(|input| lists.list(input, spill));
         let key = self.table.key_at(place);
@@ -40,6 +43,47 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 self.combos.push(Combo { ids, kind: RowKind::Delete, cause });
             }
         }
+    }
+
+    // Collects what the change of one row does where no input has a second one, as is common: that takes no product.
+    // Returns whether it is so.
+    fn emit_single(&mut self, place: Place, input: usize, pairs: &[Pair], cause: EventTime) -> bool {
+        let (lists, _) = self.table.view(place);
+        let present = lists.present();
+        let &[Pair { old, new }] = pairs else { return false };
+        if lists.many() != 0 || present >> input & 1 == 1 {
+            return false;
+        }
+        if self.shape.required() & !(present | 1 << input) != 0 {
+            return true;
+        }
+        let others = *lists.singles();
+        let mut push = |id: RowId, kind: RowKind| {
+            let mut ids = others;
+            ids[input] = id;
+            self.combos.push(Combo { ids, kind, cause });
+        };
+        let gap = present != 0 && self.shape.is_optional(input);
+        match (old.is_missing(), new.is_missing()) {
+            (true, true) => {}
+            (false, false) => {
+                push(old, RowKind::UpdateBefore);
+                push(new, RowKind::UpdateAfter);
+            }
+            (true, false) => {
+                if gap {
+                    push(RowId::MISSING, RowKind::Delete);
+                }
+                push(new, RowKind::Insert);
+            }
+            (false, true) => {
+                push(old, RowKind::Delete);
+                if gap {
+                    push(RowId::MISSING, RowKind::Insert);
+                }
+            }
+        }
+        true
     }
 
     // Partners that are not in any combination, since they only have to exist or not, have met all the same.

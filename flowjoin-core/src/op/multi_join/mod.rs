@@ -40,6 +40,8 @@ pub struct MultiJoin<K: Key, const N: usize> {
     steps: Option<Steps<N>>,
     // Inputs whose rows change the result one by one, as they come.
     at_once: [bool; N],
+    // Whether what stands follows from the lists, by the product of all of them.
+    simple: bool,
     rows: Box<dyn JoinRows<K, N>>,
     table: KeyedRows<K, N>,
     met: Met<N>,
@@ -98,6 +100,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         MultiJoin {
             shape: Shape::of(&spec.kinds),
             steps: spec.steps(),
+            simple: plain && matches!(said, Said::AsHeld),
             at_once: spec.changes.map(|changes| plain && !noted && !changes),
             rows,
             table: KeyedRows::default(),
