@@ -171,7 +171,7 @@ async fn pages_of(source: &Generate<TableChange<Level>>, partition: usize, max_r
 #[tokio::test]
 async fn a_generated_table_gives_the_changes_of_each_number_in_pages() {
     let table = Generate::table("levels", levels).count(6);
-    let delete = "Delete { key: 2 }";
+    let delete = "Delete(2)";
     assert_eq!(pages_of(&table, 0, 100).await, [format!("0a 0b 2a 2b {delete} 4a 4b")]);
     assert_eq!(pages_of(&table, 0, 3).await, ["0a 0b 2a", &format!("2b {delete} 4a"), "4b"]);
     assert_eq!(pages_of(&table, 0, 1).await, ["0a", "0b", "2a", "2b", delete, "4a", "4b", ""]);
@@ -185,7 +185,7 @@ async fn a_generated_table_gives_the_changes_of_each_number_in_pages() {
 async fn the_rate_of_a_generated_table_is_that_of_its_numbers() {
     let begin = Instant::now();
     let pages = pages_of(&Generate::table("levels", levels).count(6).rate(1), 0, 1).await;
-    assert_eq!(pages[..7].join(" "), "0a 0b 2a 2b Delete { key: 2 } 4a 4b");
+    assert_eq!(pages[..7].join(" "), "0a 0b 2a 2b Delete(2) 4a 4b");
     assert_eq!(begin.elapsed().as_secs(), 5);
 }
 

@@ -1,8 +1,9 @@
 //! Tables and changelogs: updates, deletes, unique keys, semi and anti joins, conditions, expiry and gap policies.
 
 use expect_test::{Expect, expect};
+use flowjoin::io::TableChange;
 use flowjoin::prelude::*;
-use flowjoin::{EagerAfter, Final, Retract, Table, Unmatch};
+use flowjoin::{EagerAfter, Final, Retract, RowKind, Table, Unmatch};
 use flowjoin_testkit::{TestFlow, TestSink, TestSource};
 
 #[derive(Clone, Debug, Serialize, Deserialize, Event, Keyed)]
@@ -77,6 +78,26 @@ fn a_table_turns_ill_formed_changes_into_legal_ones() {
               out: +I b
         "#]],
     );
+}
+
+#[test]
+fn an_update_is_one_change_however_many_keys_change_at_once() {
+    let mut flow = TestFlow::new(|flow| {
+        let orders = flow.stream::<Order>(TestSource::new("orders")).key_by(|order| order.user.unwrap_or(0));
+        let join = orders.join(users(flow).optional()).keep_forever();
+        join.select(|order, user| (order.user, user.map(|user| user.name.clone()))).sink_to(TestSink::new("out"));
+    });
+    let named = |name: &str| -> Vec<TableChange<User>> {
+        (0..2_000).map(|id| TableChange::Put(User { id, name: name.to_string(), city: None })).collect()
+    };
+    let orders = (0..2_000).map(|user| Order { user: Some(user), item: "tea".to_string() }).collect();
+    flow.send_all::<Order>("orders", orders).change_all("users", named("ann"));
+    flow.take("out");
+    let changes = flow.change_all("users", named("bob")).take_changes::<(Option<u64>, Option<String>)>("out");
+    let of = |name: &str, user| (Some(user), Some(name.to_string()));
+    let pair = |user| [(RowKind::UpdateBefore, of("ann", user)), (RowKind::UpdateAfter, of("bob", user))];
+    let expected: Vec<_> = (0..2_000).flat_map(pair).collect();
+    assert!(changes == expected, "{} changes", changes.len());
 }
 
 #[test]
