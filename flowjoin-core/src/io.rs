@@ -156,7 +156,8 @@ pub struct FailOnBad;
 impl BadRecords for FailOnBad {
     fn note(&mut self, record: &RecordError) -> Result<(), IoError> {
         Err(IoError::new(format!(
-            "bad record at {record}\n  fix it, or choose a policy on the source: skip and count, or a dead-letter file"
+            "bad record at {record}\n  fix it, or choose a policy on the source: `.on_bad(OnBad::Skip)` counts it, `.on_bad(OnBad::dead_letter(path))` \
+             keeps it"
         )))
     }
 }
