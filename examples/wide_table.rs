@@ -169,8 +169,8 @@ mod tests {
               wide: -U order_id 1, user_id 7, level 2, product_id 3, category unknown, amount 50, status none
               wide: +U order_id 1, user_id 7, level 2, product_id 3, category tea, amount 50, status none
             logistics order_id=1 status=sent moved_at=2000
-              wide: -U order_id 1, user_id 7, level 2, product_id 3, category tea, amount 50, status none
-              wide: +U order_id 1, user_id 7, level 2, product_id 3, category tea, amount 50, status sent
+              wide: -D order_id 1, user_id 7, level 2, product_id 3, category tea, amount 50, status none
+              wide: +I order_id 1, user_id 7, level 2, product_id 3, category tea, amount 50, status sent
             logistics order_id=1 status=packed moved_at=1000
             orders order_id=1 user_id=8 product_id=3 amount=50
               wide: -U order_id 1, user_id 7, level 2, product_id 3, category tea, amount 50, status sent

@@ -5,6 +5,9 @@ use flowjoin::connectors::{FromStream, Memory, MemorySink};
 use flowjoin::prelude::*;
 use flowjoin::{Append, Clock};
 
+#[path = "plans/tables.rs"]
+mod tables;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Event, Keyed)]
 #[event(time = placed_at, out_of_order = "5s", idle = "1m")]
 struct Order {
@@ -81,6 +84,7 @@ fn an_n_way_join_with_unmatched_rows() {
             flow test
             └─ sink fulfilled (json lines upsert, out/fulfilled.jsonl)              changelog
                └─ multi join fulfilment on order_id [orders, payments, shipments?]  changelog
+                  │  kernel product
                   │  keeps orders, payments, shipments: rows by key, ttl 24h (processing time)
                   │  unmatched orders → sink unpaid (json lines, out/unpaid.jsonl)
                   │  unmatched payments → sink stray-payments (json lines, out/stray-payments.jsonl)
@@ -161,9 +165,11 @@ fn a_join_of_a_join() {
             flow test
             └─ sink shipped (json lines changelog, out/shipped.jsonl)      changelog
                └─ join shipped on order_id [paid, shipments]               changelog
+                  │  kernel product
                   │  keeps paid: rows by key, kept for ever
                   │  keeps shipments: rows by key, ttl 1h (event time)
                   ├─ ⇄ join paid on order_id [orders, payments?]           changelog
+                  │  │  kernel product
                   │  │  keeps orders, payments: rows by key, ttl 24h (processing time)
                   │  ├─ ⇄ source orders (json lines, in/orders.jsonl)      time placed_at, out of order ≤ 5s, idle 1m
                   │  └─ ⇄ source payments (json lines, in/payments.jsonl)  time paid_at, out of order ≤ 5s, idle 1m
@@ -189,6 +195,7 @@ fn one_stream_may_have_two_readers() {
             flow test
             ├─ sink pairs (json lines, out/pairs.jsonl)             append-only
             │  └─ join twins on order_id [orders, orders]           append-only
+            │     │  kernel product
             │     │  keeps orders, orders: rows by key, ttl 1h (processing time)
             │     ├─ ⇄ source orders (json lines, in/orders.jsonl)  time placed_at, out of order ≤ 5s, idle 1m
             │     └─ ⇄ source orders (json lines, in/orders.jsonl) (as above)
@@ -257,16 +264,21 @@ fn a_flow_is_warned_of_state_that_grows_and_of_inputs_that_hold_event_time() {
 
 // The mistakes of a flow, with the text of the line that each points at.
 fn mistakes(build: impl FnOnce(&Flow), expected: Expect) {
+    mistakes_in((file!(), include_str!("plans.rs")), build, expected);
+}
+
+fn mistakes_in((file, source): (&str, &str), build: impl FnOnce(&Flow), expected: Expect) {
     let flow = Flow::new("test");
     build(&flow);
     let errors = flow.plan().err().expect("the plan is refused").0;
-    let source: Vec<&str> = include_str!("plans.rs").lines().collect();
+    let source: Vec<&str> = source.lines().collect();
     let told = errors.iter().map(|error| {
-        assert_eq!(error.place.file(), file!());
+        assert_eq!(error.place.file(), file);
         let column = error.place.column() as usize - 1;
         let line: String = source[error.place.line() as usize - 1].chars().skip(column).collect();
         // Places within a sentence are lines of this file, which move.
-        let message = error.message.split(concat!(file!(), ":")).enumerate();
+        let here = format!("{file}:");
+        let message = error.message.split(&here).enumerate();
         let message = message.map(|(n, part)| if n == 0 { part.to_string() } else { unplaced(part) });
         format!("at `{line}`\n  {}\n", message.collect::<Vec<_>>().join("PLACE"))
     });

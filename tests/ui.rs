@@ -9,6 +9,9 @@ use std::process::Command;
 #[path = "ui/accepted.rs"]
 #[allow(dead_code)]
 mod accepted;
+#[path = "ui/accepted_policies.rs"]
+#[allow(dead_code)]
+mod accepted_policies;
 
 /// The toolchain whose texts are held.
 const TOOLCHAIN: &str = "1.95";
@@ -59,6 +62,9 @@ fn ours() -> &'static [&'static str] {
         "at most 12 inputs",
         "cannot be kept in state",
         "cannot be opened as a stream",
+        "cannot be opened as a table",
+        "can be said of facts only",
+        "a condition of a join cannot answer with",
         "cannot be a key",
         "unknown option",
         "has no field",

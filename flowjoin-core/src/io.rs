@@ -64,7 +64,8 @@ impl Endpoint {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be opened as a stream of `{T}`",
     label = "not a source of this stream",
-    note = "a stream takes append-only sources of its rows: `JsonLines::file(path)`, `Csv::file(path)`, `Memory`, `Generate`, `FromStream`"
+    note = "a stream takes append-only sources of its rows: `JsonLines::file(path)`, `Csv::file(path)`, `Memory`, `Generate`, `FromStream`",
+    note = "changes of rows, as of `Debezium::json(path)` and `JsonLines::table(path)`, are opened with `flow.table(..)`"
 )]
 pub trait StreamSource<T: Data>: Send + Sync + 'static {
     /// What explain says about it.
@@ -155,7 +156,8 @@ pub struct FailOnBad;
 impl BadRecords for FailOnBad {
     fn note(&mut self, record: &RecordError) -> Result<(), IoError> {
         Err(IoError::new(format!(
-            "bad record at {record}\n  fix it, or choose a policy on the source: skip and count, or a dead-letter file"
+            "bad record at {record}\n  fix it, or choose a policy on the source: `.on_bad(OnBad::Skip)` counts it, `.on_bad(OnBad::dead_letter(path))` \
+             keeps it"
         )))
     }
 }

@@ -65,7 +65,8 @@ impl Report {
             sums[node.0].add(figures);
         }
         let explain = Explain::of(plan);
-        let counted = |op: &Op| op.is_join() || matches!(op, Op::Source | Op::Sink);
+        // A table has bad and orphan changes of its own.
+        let counted = |op: &Op| op.is_join() || matches!(op, Op::Source | Op::Table { .. } | Op::Sink);
         let steps = plan.nodes().iter().zip(sums).zip(explain.steps).filter(|((node, _), _)| counted(&node.op));
         let steps = steps.map(|((_, sum), step)| {
             let names: Vec<String> = match step.inputs.is_empty() {

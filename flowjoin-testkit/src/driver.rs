@@ -17,7 +17,7 @@ use flowjoin_core::io::Page;
 use flowjoin_core::io::erased::AnySource;
 use flowjoin_core::op::key_by::Batching;
 use flowjoin_core::op::source::AnyPage;
-use flowjoin_core::plan::{NodeId, Plan};
+use flowjoin_core::plan::{NodeId, Op, Plan};
 use flowjoin_core::task::{Deployment, Effect, Inlet, Message, Reading, Task, TaskId, TaskInput};
 use flowjoin_core::watermark::{Merge, Rejoin};
 use flowjoin_core::{
@@ -275,8 +275,13 @@ impl TestFlow {
     /// # Panics
     /// If there is no step of this name.
     pub fn figures(&self, name: &str) -> OpFigures {
-        let node = self.plan.nodes().iter().find(|node| node.name == name);
-        let id = node.unwrap_or_else(|| panic!("no step is named `{name}`")).id;
+        let named = || self.plan.nodes().iter().filter(|node| node.name == name);
+        // A table has the name of its source, unless it is given another.
+        let node = named().find(|node| matches!(node.op, Op::Table { .. })).or(named().next());
+        self.figures_of(node.unwrap_or_else(|| panic!("no step is named `{name}`")).id)
+    }
+
+    fn figures_of(&self, id: NodeId) -> OpFigures {
         let mut sum = OpFigures::default();
         for (_, figures) in self.tasks.iter().flat_map(Task::figures).filter(|(node, _)| *node == id) {
             sum.add(&figures);
@@ -286,7 +291,7 @@ impl TestFlow {
 
     /// The figures of all steps, over all tasks.
     pub fn all_figures(&self) -> Vec<(String, OpFigures)> {
-        self.plan.nodes().iter().map(|node| (node.name.clone(), self.figures(&node.name))).collect()
+        self.plan.nodes().iter().map(|node| (node.name.clone(), self.figures_of(node.id))).collect()
     }
 
     /// The plan of the flow.

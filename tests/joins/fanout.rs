@@ -11,8 +11,8 @@ use super::script::{Row, rows};
 fn join(build: impl Fn(&Flow)) -> Box<dyn Operator> {
     let flow = Flow::new("test");
     build(&flow);
-    let plan = flow.plan().unwrap();
-    let node = plan.nodes().iter().find(|node| matches!(node.op, Op::MultiJoin { .. })).unwrap();
+    let plan = flow.plan().expect("the flow can run");
+    let node = plan.nodes().iter().find(|node| matches!(node.op, Op::MultiJoin { .. })).expect("the flow joins");
     let Build::Operator(make) = &node.build else { unreachable!("a join is an operator") };
     let batching = flowjoin::op::key_by::Batching { rows_max: 1, linger: millis(1) };
     make(&BuildCx { task: 0, tasks: 1, batching })
@@ -36,8 +36,8 @@ fn play(op: &mut dyn Operator, input: usize, rows: usize) -> (usize, usize) {
     while first.is_some() || op.has_more() {
         let mut cx = Cx { now: ProcTime::from_millis(0), watermark: Watermark::NONE, out: &mut out };
         match first.take() {
-            Some(batch) => op.on_batch(InputId(input), batch, &mut cx).unwrap(),
-            None => op.on_more(&mut cx).unwrap(),
+            Some(batch) => op.on_batch(InputId(input), batch, &mut cx).expect("the join takes rows"),
+            None => op.on_more(&mut cx).expect("the join goes on"),
         }
         let sent: usize = out.take_sent().iter().filter(|(port, _)| *port == Port::MAIN).map(|(_, it)| it.len()).sum();
         all += sent;

@@ -461,3 +461,34 @@ fn a_change_of_very_many_results_does_not_touch_the_others_of_its_batch() {
     assert_eq!(told.matches("+U tea, eve").count(), 2_000);
     assert!(told.ends_with("  out: -U milk, bob\n  out: +U milk, dan\n  out: -D rice, cy\n"), "{}", told.len());
 }
+
+#[test]
+fn a_row_that_is_taken_back_late_does_not_wipe_the_new_one_of_its_key() {
+    // Orders are matched in the task of their user, and then come back to that of their id.
+    let build = |flow: &Flow| {
+        let orders = flow.table::<User>(TestSource::new("orders"));
+        let named = orders.key_by(|order| order.city).join(by_some_id(&users(flow)).optional()).keep_forever();
+        let named = named.named("named").select(|order, user| User {
+            name: user.map_or("-".to_string(), |user| user.name.clone()),
+            ..order.clone()
+        });
+        let notes = flow.stream::<User>(TestSource::new("notes")).keyed();
+        let noted = named.keyed().join(notes.optional()).keep_forever().named("noted");
+        noted.select(|order, _| order.clone()).sink_to(JsonLines::upsert("out.jsonl"));
+    };
+    for tasks in [1, 2, 4] {
+        let mut t = TestFlow::parallel(tasks, build);
+        for user in 1..30 {
+            t.play(&format!("users id={user} name=u{user}"));
+        }
+        let mut standing = String::new();
+        for user in 1..30 {
+            for line in t.play(&format!("orders id=7 name=x city={user}")).lines().filter(|line| line.contains("out: "))
+            {
+                let (kind, row) = line.trim_start().trim_start_matches("out: ").split_at(2);
+                standing = if kind.starts_with('+') { row.trim().to_string() } else { String::new() };
+            }
+            assert_eq!(standing, format!("id 7, name u{user}, city {user}"), "with {tasks} tasks a stage");
+        }
+    }
+}

@@ -107,8 +107,7 @@ fn check_left(parallelism: usize, steps: &[Step]) -> Result<(), TestCaseError> {
         rows[input].push(row.clone());
         t.send(NAMES[input], fact(RowKind::Insert, row, time));
         for (kind, row, _) in taken::<(Option<Pair>, Row)>(&mut t, "out") {
-            let applied = standing.apply(kind, row);
-            prop_assert!(applied.is_ok(), "{}", applied.unwrap_err());
+            standing.apply(kind, row).map_err(|wrong| TestCaseError::fail(wrong.to_string()))?;
         }
         let wide: Vec<Joined> = table(&rows[..2], &[false, true]);
         let mut expected = Vec::new();

@@ -165,7 +165,9 @@ pub fn advance(t: &mut TestFlow, by: i64) -> i64 {
 
 /// The rows that came out at a sink, as they went in.
 pub fn taken<T: DeserializeOwned>(t: &mut TestFlow, sink: &str) -> Vec<(RowKind, T, EventTime)> {
-    let read = |output: Output| (output.kind, serde_json::from_value(output.row).unwrap(), output.time);
+    let read = |output: Output| {
+        (output.kind, serde_json::from_value(output.row).expect("a row comes out as it went in"), output.time)
+    };
     t.take(sink).into_iter().map(read).collect()
 }
 

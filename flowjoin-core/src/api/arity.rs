@@ -147,6 +147,13 @@ macro_rules! arity {
                 }
             }
 
+            fn holds_row(&self, input: usize, id: RowId) -> bool {
+                match input {
+                    $($i => self.slabs.$i.get(id).is_some(),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
             fn has_identity(&self, input: usize) -> bool {
                 match input {
                     $($i => self.identities.$i.is_some(),)+

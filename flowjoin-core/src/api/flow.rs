@@ -49,7 +49,7 @@ pub struct Output {
     pub(crate) port: Port,
     // What default names are made of: the source or join that it stems from.
     pub(crate) label: String,
-    // The key that its rows are known to be arranged by.
+    // The key that its rows are known to be arranged by, with all changes of a key in order.
     pub(crate) keyed: Option<KeyMark>,
 }
 

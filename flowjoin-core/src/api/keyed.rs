@@ -12,12 +12,12 @@ use super::interval::{IntervalJoin, interval_join};
 use super::mode::{Append, AppendOnly, Changelog, Mode};
 use super::multi::{MultiJoin, multi_join};
 use super::owed::{NeedsBounds, NeedsTtl};
-use super::policy::{Eager, GapPolicy};
+use super::policy::{Eager, GapPolicy, GapsClose};
 use super::stream::function_name;
 use crate::key::Key;
 use crate::op::joined::Identity;
 use crate::op::key_by::KeyBy;
-use crate::plan::{Build, Op, PortInfo};
+use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::Data;
 use crate::state::Ttl;
 
@@ -59,7 +59,12 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
         place: &'static Location<'static>,
     ) -> Self {
         let flow = from.flow.clone();
-        let keyed = KeyMark::of::<K>(&label);
+        // Changes of one key that come by another key come from several tasks: what is taken back may come after what
+        // replaces it.
+        let keyed = KeyMark::of::<K>(&label).filter(|mark| {
+            let in_order = from.keyed.as_ref() == Some(mark);
+            M::MODE == ChangeMode::Append || in_order
+        });
         let out = flow.add(NewNode {
             name: "key_by".to_string(),
             op: Op::KeyBy { key: label },
@@ -150,7 +155,9 @@ impl<K: Key, T: Data> KeyedStream<K, T, Changelog> {
     /// replaces the row with its unique key, wherever its other fields differ; a delete takes that row back, whatever
     /// its other fields are. Rows out of a [`Table`](super::Table) have theirs without this.
     ///
-    /// Without a unique key, rows are a bag: each copy counts, and a row is taken back by an equal one.
+    /// Without a unique key, rows are a bag: each copy counts, and a row is taken back by an equal one. So they have to
+    /// be where the changes of a unique key do not come in order, as after a join on another key: there the old row may
+    /// be taken back after the new one has come, which would then be gone.
     ///
     /// Rows are found by a hash of their unique key, whatever the number of rows of their key.
     pub fn unique_by<U: Hash + Eq, F: Fn(&T) -> U + Send + Sync + 'static>(self, unique: F) -> Self {
@@ -172,10 +179,13 @@ impl<K: Key, T: Data, M: Mode> Optional<KeyedStream<K, T, M>> {
     }
 }
 
-impl<K: Key, T: Data> Optional<KeyedStream<K, T, Append>> {
+impl<K: Key, T: Data, M: Mode> Optional<KeyedStream<K, T, M>> {
     /// Says when its gap is told: [`Eager`] (as without this), [`EagerAfter`](super::EagerAfter) a delay, or
     /// [`Final`](super::Final), when no row can fill it any more. All inputs of the join have to be facts.
-    pub fn emit<P: GapPolicy>(self, policy: P) -> Optional<KeyedStream<K, T, Append>, P> {
+    pub fn emit<P: GapPolicy>(self, policy: P) -> Optional<KeyedStream<K, T, M>, P>
+    where
+        M: GapsClose,
+    {
         Optional { input: self.input, policy }
     }
 }

@@ -23,7 +23,7 @@ pub use keyed::KeyedStream;
 pub use mode::{Accepts, Append, AppendOnly, Changelog, MergeMode, Mode};
 pub use multi::{MultiJoin, multi_join};
 pub use owed::{BoundsGiven, NeedsBounds, NeedsTtl, TtlGiven};
-pub use policy::{Eager, EagerAfter, ExpiryPolicy, Final, GapPolicy, Retract, Silent, Truth, Unmatch};
+pub use policy::{Eager, EagerAfter, ExpiryPolicy, Final, GapPolicy, GapsClose, Retract, Silent, Truth, Unmatch};
 pub use stream::Stream;
 pub use table::Table;
 pub use unmatched::{Late, Unmatched};

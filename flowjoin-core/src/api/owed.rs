@@ -57,6 +57,30 @@ impl<J> NeedsTtl<J> {
     {
         unreachable!("{OWED}")
     }
+
+    /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`.
+    pub fn into_rows<R>(self) -> R
+    where
+        Self: TtlGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`.
+    pub fn into_rows_with_unmatched<R>(self) -> R
+    where
+        Self: TtlGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`.
+    pub fn on_expiry<X, R>(self, _policy: X) -> R
+    where
+        Self: TtlGiven,
+    {
+        unreachable!("{OWED}")
+    }
 }
 
 impl<J> NeedsBounds<J> {

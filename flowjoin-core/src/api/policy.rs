@@ -18,6 +18,17 @@ pub trait GapPolicy: sealed::Sealed + Copy + Send + Sync + 'static {
     fn emit(self) -> Emit;
 }
 
+/// The promise that rows of an input are never taken back, so that a gap that was filled does not open again.
+#[diagnostic::on_unimplemented(
+    message = "when a gap is told can be said of facts only, but this input is a `{Self}`",
+    label = "a gap that was filled can open again here",
+    note = "leave out `.emit(..)`: gaps of a changelog or table are told at once, and taken back when they are filled",
+    note = "if updates may be ignored, say so with `.only_inserts()` before the stream is keyed"
+)]
+pub trait GapsClose: Mode {}
+
+impl GapsClose for Append {}
+
 /// The gap is told at once, and taken back when it is filled. What an optional input does without saying so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eager;
@@ -102,8 +113,14 @@ impl ExpiryPolicy for Retract {
 }
 
 /// What a condition answers: `true`, `false`, or `None` for unknown, which is no match, as in SQL.
+#[diagnostic::on_unimplemented(
+    message = "a condition of a join cannot answer with `{Self}`",
+    label = "this condition does not say whether it holds",
+    note = "it answers with a `bool`, or with an `Option<bool>` where `None` is unknown and no match"
+)]
 pub trait Truth {
     /// Whether it is a match.
+    #[allow(clippy::wrong_self_convention)]
     fn is_true(self) -> bool;
 }
 

@@ -137,7 +137,12 @@ impl Placed {
         let kept = labels.iter().zip(keeps);
         let state = kept.map(|(label, keeps)| StateSpec { input: (*label).to_string(), shape, keeps }).collect();
         let flow = draft.flow().clone();
+        // All changes of a key come out in order if they came in so, as facts always do. What is not shown cannot be two
+        // rows of a key for a while.
+        let in_order =
+            |input: &Input| input.mode == ChangeMode::Append || input.output.keyed.is_some() || !input.kind.shows();
         let keyed = draft.inputs.iter().find_map(|input| input.output.keyed.clone());
+        let keyed = keyed.filter(|_| draft.inputs.iter().all(in_order));
         flow.fill(Node {
             id,
             name: name.clone(),

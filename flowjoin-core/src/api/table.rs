@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::flow::{Flow, NewNode, Output};
+use super::flow::{Flow, KeyMark, NewNode, Output};
 use super::input::{Input, JoinInput, JoinsOn, Optional};
 use super::keyed::{KeyedStream, Unique};
 use super::mode::{Accepts, Append, Changelog};
@@ -89,7 +89,8 @@ impl<T: Keyed> Table<T::Key, T> {
             let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
             Box::new(Replace::<T>::new(name.clone(), order))
         }));
-        Table { out: normalized(keyed, T::key_name(), build, place), versions, rows: PhantomData }
+        let table = normalized(keyed, T::key_name(), StateShape::Rows, build, place);
+        Table { out: table, versions, rows: PhantomData }
     }
 
     /// Says which of two rows of a key is newer: the one with the greater version, whatever came first. An older row never
@@ -103,7 +104,8 @@ impl<T: Keyed> Table<T::Key, T> {
 
     /// The table as a keyed stream: an input of joins, with a time-to-live of its own if that is wanted.
     pub fn keyed(&self) -> KeyedStream<T::Key, T, Changelog> {
-        KeyedStream::arranged(self.out.clone(), Some(unique::<T>(true)))
+        let keyed = KeyMark::of::<T::Key>(T::key_name());
+        KeyedStream::arranged(Output { keyed, ..self.out.clone() }, Some(unique::<T>(true)))
     }
 
     /// Arranges the rows by another key, of which many may have the same: orders by the user who placed them. An update
@@ -167,9 +169,9 @@ impl<T: Keyed> Table<T::Key, T> {
 impl<T: Data> Stream<T, Append> {
     /// The newest row of each key, as a table: each fact replaces the one before with its key.
     #[track_caller]
-    pub fn latest_by_key(self) -> Table<T::Key, T>
+    pub fn latest_by_key<K: Key>(self) -> Table<K, T>
     where
-        T: Keyed,
+        T: Keyed<Key = K>,
     {
         let place = Location::caller();
         let function: Arc<BatchFn> = Arc::new(|batch: AnyBatch| {
@@ -186,9 +188,9 @@ impl<T: Data> Stream<T, Changelog> {
     /// one before does again. So it does not matter in which order the changes of different rows of a key arrive, as
     /// when an upstream key gives its row to another. All standing rows are kept.
     #[track_caller]
-    pub fn to_table(self) -> Table<T::Key, T>
+    pub fn to_table<K: Key>(self) -> Table<K, T>
     where
-        T: Keyed,
+        T: Keyed<Key = K>,
     {
         Table::of_history(self, None, Location::caller())
     }
@@ -196,9 +198,10 @@ impl<T: Data> Stream<T, Changelog> {
     /// As [`to_table`](Self::to_table), where rows have an upstream key of their own: a row replaces, in its place, the
     /// one with the same upstream key, and is taken back whatever its other fields are.
     #[track_caller]
-    pub fn to_table_by<U: Hash + Eq, F: Fn(&T) -> U + Send + Sync + 'static>(self, upstream: F) -> Table<T::Key, T>
+    pub fn to_table_by<K: Key, U: Hash + Eq, F>(self, upstream: F) -> Table<K, T>
     where
-        T: Keyed,
+        T: Keyed<Key = K>,
+        F: Fn(&T) -> U + Send + Sync + 'static,
     {
         Table::of_history(self, Some(Identity::by(upstream)), Location::caller())
     }
@@ -250,7 +253,8 @@ impl<T: Keyed> Table<T::Key, T> {
     fn of_changelog(changes: Stream<T, Changelog>, build: Build, place: &'static Location<'static>) -> Self {
         let key = T::key_name().to_string();
         let keyed = KeyedStream::<T::Key, T, Changelog>::by(changes.out, key, Arc::new(T::key), place).out;
-        Table { out: normalized(keyed, T::key_name(), build, place), versions: Arc::default(), rows: PhantomData }
+        let table = normalized(keyed, T::key_name(), StateShape::KeyedRows, build, place);
+        Table { out: table, versions: Arc::default(), rows: PhantomData }
     }
 }
 
@@ -258,7 +262,7 @@ impl<T: Keyed> Table<T::Key, T> {
 pub(super) fn in_order<T: Data>(from: Output, by_key: &ByKey<T>, place: &'static Location<'static>) -> Output {
     let &ByKey { exchange: deal, table, changes, name, .. } = by_key;
     let keyed = exchange(from, name.to_string(), place, move |cx| deal(cx.batching, cx.task, cx.tasks));
-    let table = normalized(keyed, name, Build::Operator(Arc::new(move |_| table())), place);
+    let table = normalized(keyed, name, StateShape::KeyedRows, Build::Operator(Arc::new(move |_| table())), place);
     apply(table, "changes", Arc::new(changes), place)
 }
 
@@ -283,10 +287,10 @@ fn exchange(
     })
 }
 
-fn normalized(from: Output, key: &str, build: Build, place: &'static Location<'static>) -> Output {
+fn normalized(from: Output, key: &str, shape: StateShape, build: Build, place: &'static Location<'static>) -> Output {
     let flow = from.flow.clone();
     let name = from.label.clone();
-    let state = StateSpec { input: name.clone(), shape: StateShape::Rows, keeps: Keeps::Standing };
+    let state = StateSpec { input: name.clone(), shape, keeps: Keeps::Standing };
     let node = flow.add(NewNode {
         name,
         op: Op::Table { key: key.to_string() },

@@ -140,6 +140,9 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
     /// Moves rows out to the unmatched port of their input, with times not before `not_before`; their ids are free.
     fn unmatched(&mut self, input: usize, ids: &[RowId], reason: Reason, not_before: EventTime, out: &mut Outbox);
 
+    /// Whether a row is held.
+    fn holds_row(&self, input: usize, id: RowId) -> bool;
+
     /// Whether rows of an input have a unique key, so that one stands for each.
     fn has_identity(&self, input: usize) -> bool;
 

@@ -22,6 +22,7 @@ pub fn all(nodes: &[Node], flow: &'static Location<'static>) -> Vec<PlanError> {
     found.extend(nodes.iter().filter_map(silent_conditions));
     found.extend(nodes.iter().filter_map(|node| waiting_gaps(nodes, node)));
     found.extend(nodes.iter().filter_map(tests_among_many));
+    found.extend(unordered_unique_rows(nodes));
     found
 }
 
@@ -139,6 +140,41 @@ fn tests_among_many(node: &Node) -> Option<PlanError> {
                 node.name
             ),
         )
+    })
+}
+
+// What one task takes back may come after what another put in its place: by the unique key the new row would go.
+fn unordered_unique_rows(nodes: &[Node]) -> Vec<PlanError> {
+    let mut found = Vec::new();
+    for node in nodes {
+        let Op::MultiJoin { unique, .. } = &node.op else { continue };
+        for (edge, _) in node.inputs.iter().zip(unique).filter(|(_, unique)| unique.is_some()) {
+            let Op::KeyBy { key } = &nodes[edge.from.0].op else { continue };
+            let Some(join) = join_above(nodes, &nodes[edge.from.0]) else { continue };
+            let keys = join.inputs.iter().map(|edge| &nodes[edge.from.0].op);
+            let is_key = |op: &Op| matches!(op, Op::KeyBy { key: of } | Op::Table { key: of } if of == key);
+            if key.is_empty() || !keys.into_iter().any(is_key) {
+                found.push(error(
+                    node,
+                    format!(
+                        "an input of join `{}` has a unique key and is the result of join `{}`, keyed anew: changes of one \
+                         row come from several tasks then, and what is taken back may come last; make it a table first, \
+                         with `.to_table()` and `.key_by(..)` on that",
+                        node.name, join.name
+                    ),
+                ));
+            }
+        }
+    }
+    found
+}
+
+// The join that a step stems from, if nothing between the two puts changes in order.
+fn join_above<'a>(nodes: &'a [Node], node: &Node) -> Option<&'a Node> {
+    node.inputs.iter().map(|edge| &nodes[edge.from.0]).find_map(|from| match from.op {
+        Op::MultiJoin { .. } => Some(from),
+        Op::Apply { .. } | Op::Union => join_above(nodes, from),
+        _ => None,
     })
 }
 

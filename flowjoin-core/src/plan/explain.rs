@@ -37,6 +37,12 @@ pub struct Step {
     pub on: Option<String>,
     /// Settings, in words.
     pub detail: String,
+    /// What works out the results of a regular or N-way join: `product`, or `conditional` where there are conditions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// What the expiry of a row does to what it gave: `unmatches` or `retracts`; without it, nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expiry: Option<String>,
     /// What it reads.
     pub inputs: Vec<StepInput>,
     /// What it sends, and where that goes.
@@ -59,6 +65,15 @@ pub struct StepInput {
     pub name: String,
     /// Whether it may be missing in the result.
     pub optional: bool,
+    /// The key of which one row stands at most, besides that of the join, as far as it has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unique: Option<String>,
+    /// Whether there is a condition between it and the inputs before it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub condition: bool,
+    /// When its gap is told: `at the end` or `after 5s`; without it, at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gaps: Option<String>,
     /// `append-only` or `changelog`.
     pub mode: String,
     /// `exchange by key` or `forward`.
@@ -81,7 +96,7 @@ pub struct StepOutput {
 pub struct StepState {
     /// The input.
     pub input: String,
-    /// `rows by key` or `rows by key and time`.
+    /// `rows by key`, `rows by key and time`, `one row a key`.
     pub shape: String,
     /// How long.
     pub keeps: String,
@@ -115,6 +130,11 @@ impl std::fmt::Display for Explain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         text::tree(self, f)
     }
+}
+
+// For serde, which hands over a reference.
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 fn strategy(node: &Node) -> Option<Watermarks> {

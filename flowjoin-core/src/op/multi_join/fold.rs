@@ -98,7 +98,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let kind = kinds.at(index);
             index += 1;
             if key.is_null() {
-                self.on_null(input, id, time, kind, cx.out);
+                self.on_null_change(input, (id, time), kind, cx);
                 continue;
             }
             let after = rows.as_slice().first().filter(|after| {
@@ -111,7 +111,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             } else if kind.adds() {
                 self.enter(input, (hash, id, time), cx.now);
                 let place = self.table.upsert(hash, key);
-                if !self.spec.changes[input] {
+                if !self.rows.has_identity(input) {
                     self.renew_equals(place, input, id, cx.now);
                 }
                 self.fold_add(input, (place, hash), (id, time), kind);
@@ -300,7 +300,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                     index.insert(hash, self.rows.print(input, pair.new), pair.new);
                 }
             }
-            self.announced(place, input);
+            // A retraction of what is not held tells nobody anything.
+            if !pairs.is_empty() {
+                self.announced(place, input);
+            }
             self.mark_partners(place, input, &pairs);
             if self.table.view(place).0.present() == 0 {
                 self.forget(place);

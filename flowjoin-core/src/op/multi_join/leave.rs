@@ -46,8 +46,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 continue;
             }
             let Some(place) = self.table.find_by(hash, |lists, spill| lists.contains(input, id, spill)) else {
-                // It was retracted before its time.
-                self.rows.release(input, id);
+                if !self.expire_null(input, id) {
+                    // It was retracted before its time.
+                    self.rows.release(input, id);
+                }
                 continue;
             };
             self.leave(input, (place, hash), id);
@@ -88,11 +90,12 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let present = lists.present();
         if present == 0 {
             self.forget(place);
-        } else if present >> input & 1 == 0 && self.spec.hushes(input) {
-            if let Said::Numbered(hushed) = &mut self.said {
-                lists.set_hushed(input, true);
-                hushed.on_emptied(self.table.key_at(place), input);
-            }
+        } else if present >> input & 1 == 0
+            && self.spec.hushes(input)
+            && let Said::Numbered(hushed) = &mut self.said
+        {
+            lists.set_hushed(input, true);
+            hushed.on_emptied(self.table.key_at(place), input);
         }
     }
 

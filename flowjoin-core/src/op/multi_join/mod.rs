@@ -10,6 +10,7 @@ mod emit;
 mod fold;
 mod index;
 mod leave;
+mod nulls;
 mod said;
 mod spec;
 
@@ -18,8 +19,8 @@ use std::collections::BTreeMap;
 use super::conditional::Steps;
 use super::joined::{Arrival, Arrivals, Combo, JoinRows, Lateness};
 use super::product::{self, Shape, Step};
-use super::{Cx, InputId, Operator, Outbox};
-use crate::account::{Account, OpFigures, Reason};
+use super::{Cx, InputId, Operator};
+use crate::account::{Account, OpFigures};
 use crate::batch::{AnyBatch, Kinds};
 use crate::change::RowKind;
 use crate::error::OpError;
@@ -54,6 +55,8 @@ pub struct MultiJoin<K: Key, const N: usize> {
     // The rows of inputs that change, by key and unique key (or all of the row): how one is found that is replaced or
     // taken back, where a key may have many.
     index: [Option<Index>; N],
+    // The rows with null keys of inputs that change, where such rows stand alone.
+    nulls: [Option<Index>; N],
     folding: Folding,
     combos: Vec<Combo<N>>,
     // How many of them have been selected.
@@ -109,6 +112,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             arrivals: Arrivals::default(),
             waiting: None,
             index: std::array::from_fn(|input| (spec.changes[input] && !spec.one_a_key[input]).then(Index::default)),
+            nulls: std::array::from_fn(|input| (spec.changes[input] && spec.stands_alone(input)).then(Index::default)),
             folding: Folding::default(),
             combos: Vec::new(),
             selected: 0,
@@ -137,10 +141,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             if let Some(next) = coming.get(AHEAD / 3) {
                 self.table.peek(next.hash, Lists::prefetch);
             }
-            let kind = kinds.at(index);
             index += 1;
             if key.is_null() {
-                self.on_null(input, id, time, kind, cx.out);
+                self.on_null(input, id, time, cx.out);
             } else {
                 self.on_insert(input, hash, key, (id, time), cx.now);
             }
@@ -274,22 +277,6 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         });
     }
 
-    fn on_null(&mut self, input: usize, id: RowId, time: EventTime, kind: RowKind, out: &mut Outbox) {
-        self.accounts[input].null_key += 1;
-        if self.spec.stands_alone(input) {
-            let mut ids = [RowId::MISSING; N];
-            ids[input] = id;
-            // Its other half need not be here.
-            let kind = if kind.adds() { RowKind::Insert } else { RowKind::Delete };
-            self.combos.push(Combo { ids, kind, cause: time });
-            self.passing.push((input, id));
-        } else if kind.adds() {
-            self.rows.unmatched(input, &[id], Reason::NullKey, self.frontier, out);
-        } else {
-            self.rows.discard(input, &[id]);
-        }
-    }
-
     fn forget(&mut self, place: Place) {
         let (key, _) = self.table.remove(place);
         if let Said::Numbered(hushed) = &mut self.said {
@@ -364,7 +351,7 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
 
     fn figures(&self) -> OpFigures {
         let renewed = |leaving: &Leaving| (leaving.renewed.len() * size_of::<(RowId, i64)>()) as u64;
-        let index: u64 = self.index.iter().flatten().map(Index::bytes).sum();
+        let index: u64 = self.index.iter().chain(&self.nulls).flatten().map(Index::bytes).sum();
         let calendars: u64 = self.leaving.iter().flatten().map(|it| it.expiry.bytes() + renewed(it)).sum();
         let met: u64 = self.met.iter().map(Bits::bytes).sum();
         let said = self.said.bytes() + self.gaps.as_ref().map_or(0, Gaps::bytes);

@@ -71,8 +71,13 @@ impl Tree<'_> {
         }
         self.lines.push((head, column(step)));
         let indent = format!("{indent}{bar}");
+        for note in notes(step) {
+            self.lines.push((format!("{indent}│  {note}"), String::new()));
+        }
         for (inputs, state) in state_in_groups(&step.state) {
-            self.lines.push((format!("{indent}│  keeps {inputs}: {}, {}", state.shape, state.keeps), String::new()));
+            // A table has one input, and is named after it.
+            let whose = if step.kind == "table" { String::new() } else { format!("{inputs}: ") };
+            self.lines.push((format!("{indent}│  keeps {whose}{}, {}", state.shape, state.keeps), String::new()));
         }
         for output in step.outputs.iter().skip(1).filter(|output| !output.to.is_empty()) {
             let to: Vec<String> = output.to.iter().map(|&id| headline(&self.explain.steps[id])).collect();
@@ -105,10 +110,32 @@ fn state_in_groups(states: &[StepState]) -> Vec<(String, &StepState)> {
     groups
 }
 
+// How a join works out its results, and what its author has asked for besides.
+fn notes(step: &Step) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(kernel) = &step.kernel {
+        let with = step.inputs.iter().filter(|input| input.condition).map(|input| input.name.as_str());
+        let with = with.collect::<Vec<_>>().join(", ");
+        let with = if with.is_empty() { with } else { format!(", with a condition on {with}") };
+        notes.push(format!("kernel {kernel}{with}"));
+    }
+    for input in &step.inputs {
+        let unique = input.unique.as_ref().map(|key| format!("unique by {key}"));
+        let gaps = input.gaps.as_ref().map(|when| format!("tells gaps {when}"));
+        let told: Vec<String> = [unique, gaps].into_iter().flatten().collect();
+        if !told.is_empty() {
+            notes.push(format!("{}: {}", input.name, told.join(", ")));
+        }
+    }
+    notes.extend(step.expiry.as_ref().map(|expiry| format!("expiry {expiry}")));
+    notes
+}
+
 fn headline(step: &Step) -> String {
     let detail = if step.detail.is_empty() { String::new() } else { format!(", {}", step.detail) };
     match (step.kind.as_str(), &step.on) {
         ("source" | "sink", _) => format!("{} {} ({})", step.kind, step.name, step.detail),
+        ("table", Some(key)) => format!("table {} by {key}", step.name),
         (kind, Some(key)) if kind != "key by" => {
             let mark = |optional| if optional { "?" } else { "" };
             let inputs: Vec<String> = step.inputs.iter().map(|i| format!("{}{}", i.name, mark(i.optional))).collect();

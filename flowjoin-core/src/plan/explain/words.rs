@@ -3,6 +3,7 @@
 use super::{Step, StepInput, StepOutput, StepState, strategy};
 use crate::op::Port;
 use crate::op::kernel::Kind;
+use crate::op::multi_join::{Emit, OnExpiry};
 use crate::plan::{Build, Node, NodeId, Op, Plan};
 use crate::state::{Keeps, StateShape, Ttl};
 
@@ -14,6 +15,8 @@ pub fn step(plan: &Plan, node: &Node) -> Step {
         kind: kind(node),
         on: on(plan, node),
         detail: detail(node),
+        kernel: kernel(node),
+        expiry: expiry(node),
         inputs: (0..node.inputs.len()).map(|input| step_input(plan, node, input)).collect(),
         outputs: outputs(plan, node),
         state: node
@@ -24,7 +27,7 @@ pub fn step(plan: &Plan, node: &Node) -> Step {
                 shape: match spec.shape {
                     StateShape::KeyedRows => "rows by key".to_string(),
                     StateShape::Timeline => "rows by key and time".to_string(),
-                    StateShape::Rows => "the rows of the table".to_string(),
+                    StateShape::Rows => "one row a key".to_string(),
                 },
                 keeps: spec.keeps.to_string(),
             })
@@ -68,6 +71,21 @@ fn detail(node: &Node) -> String {
             format!("right − left in [{lower}, {upper}]{late}")
         }
         _ => String::new(),
+    }
+}
+
+fn kernel(node: &Node) -> Option<String> {
+    let Op::MultiJoin { conditions, .. } = &node.op else { return None };
+    let kernel = if conditions.contains(&true) { "conditional" } else { "product" };
+    Some(kernel.to_string())
+}
+
+fn expiry(node: &Node) -> Option<String> {
+    let Op::MultiJoin { on_expiry, .. } = &node.op else { return None };
+    match on_expiry {
+        OnExpiry::Silent => None,
+        OnExpiry::Unmatch => Some("unmatches".to_string()),
+        OnExpiry::Retract => Some("retracts".to_string()),
     }
 }
 
@@ -118,12 +136,34 @@ fn step_input(plan: &Plan, node: &Node, input: usize) -> StepInput {
         Op::IntervalJoin { optional, .. } => optional[input],
         _ => false,
     };
+    let (unique, condition, gaps) = match &node.op {
+        Op::MultiJoin { unique, conditions, emit, .. } => {
+            (unique[input].as_deref().map(named), conditions[input], gaps(emit[input]))
+        }
+        _ => (None, false, None),
+    };
     StepInput {
         from: edge.from.0,
         name: origin(plan, edge.from, edge.port),
         optional,
+        unique,
+        condition,
+        gaps,
         mode: from.ports[edge.port.0].mode.to_string(),
         edge: if exchanged { "exchange by key" } else { "forward" }.to_string(),
+    }
+}
+
+// A closure has no name to tell.
+fn named(key: &str) -> String {
+    if key.is_empty() { "a function".to_string() } else { key.to_string() }
+}
+
+fn gaps(emit: Emit) -> Option<String> {
+    match emit {
+        Emit::Eager => None,
+        Emit::EagerAfter(delay) => Some(format!("after {delay}")),
+        Emit::Final => Some("at the end".to_string()),
     }
 }
 
@@ -144,8 +184,8 @@ fn outputs(plan: &Plan, node: &Node) -> Vec<StepOutput> {
 pub fn warnings(plan: &Plan) -> Vec<String> {
     let mut warnings = Vec::new();
     for node in plan.nodes() {
-        for spec in &node.state {
-            if spec.keeps == Keeps::Ttl(Ttl::Forever) {
+        for (spec, edge) in node.state.iter().zip(&node.inputs) {
+            if spec.keeps == Keeps::Ttl(Ttl::Forever) && !ends_with_tables(plan, edge.from) {
                 warnings.push(format!(
                     "join {}: rows of `{}` are kept for ever, so its state grows with the input; `.ttl(..)` ends \
                      that",
@@ -158,6 +198,20 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
         }
     }
     warnings
+}
+
+// Whether all rows that come out here stand in a table, or are made of rows that do: they go when those go.
+fn ends_with_tables(plan: &Plan, id: NodeId) -> bool {
+    let node = plan.node(id);
+    let above = || node.inputs.iter().all(|edge| ends_with_tables(plan, edge.from));
+    match &node.op {
+        Op::Source | Op::Sink | Op::IntervalJoin { .. } => false,
+        Op::Table { .. } => node.state.iter().any(|spec| spec.shape == StateShape::Rows) || above(),
+        Op::MultiJoin { on_expiry: OnExpiry::Silent, .. } => {
+            node.state.iter().all(|spec| spec.keeps == Keeps::Ttl(Ttl::Forever)) && above()
+        }
+        Op::MultiJoin { .. } | Op::Apply { .. } | Op::Union | Op::KeyBy { .. } => above(),
+    }
 }
 
 // A join that cleans by event time stands still while one of its inputs is quiet.

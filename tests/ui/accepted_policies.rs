@@ -1,0 +1,69 @@
+//! Conditions, semi and anti joins, gap and expiry policies, tables: closures without annotations, and what each makes of
+//! the result.
+
+use flowjoin::prelude::*;
+use flowjoin::{EagerAfter, Final, Retract, Silent, Table, Unmatch};
+
+#[derive(Clone, Serialize, Deserialize, Event, Keyed)]
+#[event(time = at)]
+struct Fact {
+    #[key]
+    id: u64,
+    worth: Option<i64>,
+    at: EventTime,
+}
+
+fn append_only(flow: &Flow) {
+    let stream = |name: &str| flow.stream::<Fact>(JsonLines::file(format!("{name}.jsonl"))).keyed();
+    let sink = |name: &str| JsonLines::sink(format!("{name}.jsonl"));
+
+    // A gap that is told when nothing can fill it is never taken back.
+    stream("a")
+        .join(stream("b").optional().emit(Final))
+        .ttl(hours(1))
+        .select(|a, b| (a.id, b.map(|b| b.worth)))
+        .sink_to(sink("left"));
+    flowjoin::multi_join![stream("a").optional().emit(Final), stream("b"), stream("c").optional().emit(Final)]
+        .ttl(hours(1))
+        .on_expiry(Silent)
+        .into_tuples()
+        .sink_to(sink("of-3"));
+    stream("a").where_exists(stream("b")).ttl(hours(1)).into_rows().sink_to(sink("known"));
+    stream("a").join(stream("b")).on(|a, b| a.worth == b.worth).ttl(hours(1)).into_tuples().sink_to(sink("worth"));
+}
+
+fn changelogs(flow: &Flow) {
+    let stream = |name: &str| flow.stream::<Fact>(JsonLines::file(format!("{name}.jsonl"))).keyed();
+    let table = flow.table::<Fact>(JsonLines::table("t.jsonl"));
+    let sink = |name: &str| JsonLines::changelog(format!("{name}.jsonl"));
+
+    stream("a")
+        .join(stream("b").optional().emit(EagerAfter(secs(5))))
+        .ttl(hours(1))
+        .into_tuples()
+        .sink_to(sink("delayed"));
+    stream("a").join(stream("b")).ttl(hours(1)).on_expiry(Retract).into_tuples().sink_to(sink("recent"));
+    stream("a").where_not_exists(table.clone()).keep_forever().into_rows().sink_to(sink("unknown"));
+    let (known, (_, unused)) = stream("a").where_exists(table.clone()).keep_forever().into_rows_with_unmatched();
+    known.sink_to(sink("known"));
+    unused.sink_to(JsonLines::sink("unused.jsonl"));
+    // A condition of a third input sees those before it, as they are: the second may be missing.
+    flowjoin::multi_join(stream("a"))
+        .and(stream("b").optional())
+        .and(table.clone().optional())
+        .on(|a, b, c| Some(a.worth? + b?.worth? < c.worth?))
+        .ttl(hours(1))
+        .on_expiry(Unmatch)
+        .select(|a, b, c| (a.id, b.is_some(), c.is_some()))
+        .sink_to(sink("conditional"));
+    by_worth(&table).join(table.optional().keep_forever()).keep_forever().into_tuples().sink_to(sink("tables"));
+}
+
+// What a user has to name.
+fn by_worth(table: &Table<u64, Fact>) -> KeyedStream<u64, Fact, Changelog> {
+    table.filter(|fact| fact.worth.is_some()).key_by(|fact| fact.id + 1).unique_by(|fact| fact.id)
+}
+
+fn main() {
+    let _ = (append_only, changelogs);
+}
