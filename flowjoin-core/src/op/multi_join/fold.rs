@@ -151,9 +151,16 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         }
         let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
         // A row that was taken back in this batch and comes again as it was is an update of nothing.
-        let again = pairs.iter_mut().find(|pair| pair.new.is_missing() && rows.same(input, pair.old, id));
+        // What had taken its place has come on its own then.
+        let again = pairs.iter_mut().find(|pair| {
+            let free = pair.new.is_missing() || !rows.same(input, pair.old, pair.new);
+            !pair.old.is_missing() && free && rows.same(input, pair.old, id)
+        });
         if let Some(pair) = again {
-            pair.new = id;
+            let other = std::mem::replace(&mut pair.new, id);
+            if !other.is_missing() {
+                pairs.push(Pair::added(other));
+            }
             return;
         }
         match pairs.last_mut() {
