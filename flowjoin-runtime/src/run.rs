@@ -1,6 +1,6 @@
 //! Running a flow: everything is opened first, then the tasks run, then the accounting is made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use flowjoin_core::io::erased::AnyWriter;
 use flowjoin_core::op::key_by::Batching;
 use flowjoin_core::plan::{Build, Node, NodeId, Plan};
 use flowjoin_core::task::{Deployment, Reading, Task, TaskId};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::clock::Clock;
@@ -227,14 +227,38 @@ fn paces(
     paces
 }
 
+// The edges on circles of stages. A table that is read in its own task and by another key makes one: its stage sends to
+// one that sends to it. If each waited for room at the other, none would ever go on, so there these do not.
+fn circles(edges: impl Iterator<Item = (usize, usize)>) -> BTreeSet<(usize, usize)> {
+    let edges: BTreeSet<(usize, usize)> = edges.collect();
+    let reaches = |from: usize, to: usize| {
+        let (mut seen, mut open) = (BTreeSet::from([from]), vec![from]);
+        while let Some(stage) = open.pop() {
+            if stage == to {
+                return true;
+            }
+            let next = edges.iter().filter(|&&(a, _)| a == stage).map(|&(_, b)| b);
+            open.extend(next.filter(|&b| seen.insert(b)));
+        }
+        false
+    };
+    edges.iter().copied().filter(|&(from, to)| reaches(to, from)).collect()
+}
+
 fn launch(opened: Opened, config: &Config) -> Running {
     let Opened { tasks, links, mut readers, mut writers, mut paces, shared, readings } = opened;
     let (stop, stopped) = watch::channel(false);
     let count = tasks.len();
     let mut outputs: Vec<Vec<Option<mpsc::Sender<Letter>>>> = (0..count).map(|_| vec![None; count]).collect();
     let mut inboxes: Vec<Vec<mpsc::Receiver<Letter>>> = (0..count).map(|_| Vec::new()).collect();
+    let stage = |task: TaskId| task.0 / config.parallelism;
+    let circles = circles(links.iter().map(|&(from, to)| (stage(from), stage(to))));
     for (from, to) in links {
-        let (sender, receiver) = mpsc::channel(config.channel_batches);
+        let room = match circles.contains(&(stage(from), stage(to))) {
+            true => Semaphore::MAX_PERMITS,
+            false => config.channel_batches,
+        };
+        let (sender, receiver) = mpsc::channel(room);
         outputs[from.0][to.0] = Some(sender);
         inboxes[to.0].push(receiver);
     }
@@ -288,5 +312,18 @@ async fn on_ctrl_c(stop: watch::Sender<bool>) {
         if tokio::signal::ctrl_c().await.is_ok() {
             std::process::exit(130);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_edges_on_a_circle_of_stages_have_room_without_end() {
+        assert!(circles([(0, 1), (1, 2), (0, 2)].into_iter()).is_empty());
+        assert_eq!(circles([(0, 0), (0, 1)].into_iter()), BTreeSet::from([(0, 0)]));
+        let circle = [(1, 2), (2, 3), (3, 1)];
+        assert_eq!(circles([(0, 1)].into_iter().chain(circle)), BTreeSet::from(circle));
     }
 }

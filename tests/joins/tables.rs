@@ -492,3 +492,36 @@ fn a_row_that_is_taken_back_late_does_not_wipe_the_new_one_of_its_key() {
         }
     }
 }
+
+#[derive(Clone, Debug, Serialize, Deserialize, Keyed)]
+struct Cell {
+    #[key]
+    id: u64,
+    name: String,
+}
+
+#[test]
+fn a_settled_table_is_right_though_the_times_of_changes_go_back() {
+    super::script::check(
+        |flow| {
+            let told = flow.stream::<super::script::Row>(TestSource::new("a")).as_changelog(|row| {
+                let kind = if row.name.starts_with('-') { RowKind::Delete } else { RowKind::Insert };
+                (kind, Cell { id: 1, name: row.name.trim_start_matches('-').to_string() })
+            });
+            let table = told.to_settled_table(flowjoin::Conflict::KeepFirst);
+            table.map(|cell| cell.name).sink_to(TestSink::new("out"));
+        },
+        "a 1 x @10
+         a 1 -x @7
+         a 1 y @12
+         wm 20
+         end",
+        expect![[r#"
+            a 1 x @10
+            a 1 -x @7
+            a 1 y @12
+            wm 20
+              out +I y @12
+            end"#]],
+    );
+}

@@ -41,6 +41,8 @@ pub struct Settled<K: Key, T> {
 #[derive(Default)]
 struct Stack {
     rows: Lists<1>,
+    // Rows that were taken back before they came, as one that is told anew with an earlier time is.
+    owed: Lists<1>,
     touched: u32,
 }
 
@@ -69,7 +71,10 @@ impl<K: Key, T: Data> Settled<K, T> {
             for (kind, KeyedRow { key, hash, row, .. }) in changes {
                 self.account.open -= 1;
                 let place = self.touch(key, hash, time);
-                let made = if kind.adds() { self.add(place, row, time)? } else { self.take_back(place, &row) };
+                let made = match kind.adds() {
+                    true => self.add(place, row, time)?,
+                    false => self.take_back(place, row, time)?,
+                };
                 *(if made { &mut self.account.matched } else { &mut self.account.orphan }) += 1;
             }
         }
@@ -80,7 +85,8 @@ impl<K: Key, T: Data> Settled<K, T> {
         let now = |place| {
             table.at(place).0.touched = 0;
             let first = first_of(table, place);
-            let key = if first.is_none() { table.remove(place).0 } else { table.key_at(place).clone() };
+            let goes = first.is_none() && table.get(place).owed.present() == 0;
+            let key = if goes { table.remove(place).0 } else { table.key_at(place).clone() };
             (key, first.and_then(|id| rows.get(id)).map(|held| &held.row))
         };
         self.touched.send(now, out);
@@ -109,6 +115,9 @@ impl<K: Key, T: Data> Settled<K, T> {
 
     fn add(&mut self, place: Place, row: T, time: EventTime) -> Result<bool, OpError> {
         let same = self.identity.as_ref().map(|identity| identity.same.clone());
+        if same.is_none() && self.settle_debt(place, &row) {
+            return Ok(true);
+        }
         let replaced = same.and_then(|same| self.find(place, |held, _| same(held, &row)));
         match replaced {
             Some(id) => {
@@ -123,10 +132,36 @@ impl<K: Key, T: Data> Settled<K, T> {
         Ok(true)
     }
 
-    fn take_back(&mut self, place: Place, row: &T) -> bool {
-        let Some(id) = self.find(place, |held, equality| equality.holds(held, row)) else { return false };
+    fn take_back(&mut self, place: Place, row: T, time: EventTime) -> Result<bool, OpError> {
+        match self.find(place, |held, equality| equality.holds(held, &row)) {
+            Some(id) => {
+                let (stack, spill) = self.table.at(place);
+                stack.rows.remove(0, id, spill);
+                self.rows.remove(id);
+                Ok(true)
+            }
+            // The times of changes need not be in the order of the changes: the row may come yet.
+            None if self.identity.is_none() => {
+                let id = self.rows.insert(row, time)?;
+                let (stack, spill) = self.table.at(place);
+                stack.owed.push(0, id, spill);
+                Ok(false)
+            }
+            None => Ok(false),
+        }
+    }
+
+    // Whether a row that comes has been taken back already.
+    fn settle_debt(&mut self, place: Place, row: &T) -> bool {
+        let (stack, spill) = self.table.view(place);
+        let (front, back) = stack.owed.list(0, spill);
+        let (rows, equality) = (&self.rows, &mut self.equality);
+        let held = |id: RowId| &rows.get(id).expect("a row that is owed is held").row;
+        let Some(id) = front.iter().chain(back).copied().find(|&id| equality.holds(held(id), row)) else {
+            return false;
+        };
         let (stack, spill) = self.table.at(place);
-        stack.rows.remove(0, id, spill);
+        stack.owed.remove(0, id, spill);
         self.rows.remove(id);
         true
     }
