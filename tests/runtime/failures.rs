@@ -190,7 +190,7 @@ fn a_bad_record_stops_the_flow_unless_it_is_skipped_or_kept_apart() {
         let out = MemorySink::new("out");
         let error = failure(tasks, flow(OnBad::Fail, &out)).to_string();
         assert!(error.starts_with("`lefts`: bad record at ") && error.contains("lefts.jsonl:"), "{error}");
-        assert!(error.contains("skip") && error.contains("dead-letter"), "no remedy in: {error}");
+        assert!(error.contains("OnBad::Skip") && error.contains("OnBad::dead_letter"), "no remedy in: {error}");
 
         let letters = folder.join(format!("bad-{tasks}.jsonl"));
         for policy in [OnBad::Skip, OnBad::dead_letter(&letters)] {
