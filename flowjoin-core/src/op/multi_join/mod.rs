@@ -86,6 +86,18 @@ struct Leaving {
     renewed: BTreeMap<RowId, i64>,
 }
 
+impl Leaving {
+    // Notes when a row leaves that has come.
+    #[inline]
+    fn enter(&mut self, hash: u64, (id, time): (RowId, EventTime), now: ProcTime) {
+        let written = match self.clock {
+            Clock::Processing => now.as_millis(),
+            Clock::Event => time.as_millis(),
+        };
+        self.expiry.push(Due { at: written.saturating_add(self.ttl.as_millis()), id, hash });
+    }
+}
+
 impl<K: Key, const N: usize> MultiJoin<K, N> {
     /// A join that does what the spec says, over these rows.
     pub fn new(spec: Spec<N>, rows: Box<dyn JoinRows<K, N>>) -> Self {
@@ -175,11 +187,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     fn enter(&mut self, input: usize, (hash, id, time): (u64, RowId, EventTime), now: ProcTime) {
         self.accounts[input].open += 1;
         if let Some(leaving) = &mut self.leaving[input] {
-            let written = match leaving.clock {
-                Clock::Processing => now.as_millis(),
-                Clock::Event => time.as_millis(),
-            };
-            leaving.expiry.push(Due { at: written.saturating_add(leaving.ttl.as_millis()), id, hash });
+            leaving.enter(hash, (id, time), now);
         }
         self.said.on_arrival(input, id);
         if let Some(gaps) = &mut self.gaps {

@@ -9,7 +9,7 @@ use super::MultiJoin;
 use crate::account::Reason;
 use crate::change::RowKind;
 use crate::key::Key;
-use crate::state::{Clock, Due, RowId};
+use crate::state::RowId;
 use crate::time::EventTime;
 
 impl<K: Key, const N: usize> MultiJoin<K, N> {
@@ -74,11 +74,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             nulls.insert(0, print, id);
         }
         if let Some(leaving) = &mut self.leaving[input] {
-            let written = match leaving.clock {
-                Clock::Processing => cx.now.as_millis(),
-                Clock::Event => time.as_millis(),
-            };
-            leaving.expiry.push(Due { at: written.saturating_add(leaving.ttl.as_millis()), id, hash: 0 });
+            leaving.enter(0, (id, time), cx.now);
         }
     }
 
