@@ -4,10 +4,10 @@
 //! is replaced several times, the first that stood and the last that stands. Then each key that was touched changes
 //! once. So an update is one change, and no gap shows between its two halves.
 
-use super::super::joined::{Arrival, Arrivals};
+use super::super::joined::Located;
 use super::super::kernel::Pair;
 use super::super::{Cx, Outbox};
-use super::{AHEAD, COMBOS_MAX, MultiJoin};
+use super::{COMBOS_MAX, MultiJoin};
 use crate::change::RowKind;
 use crate::key::Key;
 use crate::state::{Place, RowId};
@@ -59,76 +59,44 @@ impl Folding {
         self.used > 0
     }
 
-    /// Whether what has changed should be told after a change of this kind, before further keys are touched. The two
-    /// halves of an update are not parted, as long as keys can be numbered.
+    /// Whether what has changed should be told before further keys are touched.
     #[inline]
-    pub(super) fn is_full(&self, kind: RowKind) -> bool {
-        self.used >= if kind == RowKind::UpdateBefore { u16::MAX as usize } else { KEYS_MAX }
+    pub(super) fn is_full(&self) -> bool {
+        self.used >= KEYS_MAX
     }
 }
 
 impl<K: Key, const N: usize> MultiJoin<K, N> {
-    /// Takes in the rows of an input that may update and take back, or whose partners need more than the product.
-    pub(super) fn fold_in(&mut self, input: usize, arrivals: &mut Arrivals<K>, from: usize, cx: &mut Cx<'_>) {
-        self.folding.begin(input);
-        let kinds = &arrivals.kinds;
-        let mut rows = arrivals.rows.drain(..);
-        let mut index = from;
-        while let Some(Arrival { key, hash, time, id }) = rows.next() {
-            // The second half of an update finds what the first has asked for.
-            let coming = |rows: &[Arrival<K>], ahead: usize| {
-                let next = rows.get(ahead).filter(|_| kinds.at(index + 1 + ahead) != RowKind::UpdateAfter);
-                next.map(|next| next.hash)
-            };
-            if let Some(hash) = coming(rows.as_slice(), AHEAD) {
-                self.table.prefetch(hash);
-            }
-            if let Some(hash) = coming(rows.as_slice(), AHEAD * 2 / 3) {
-                self.table.prefetch_entry(hash);
-            }
-            if let Some(hash) = coming(rows.as_slice(), AHEAD / 3) {
-                self.table.peek(hash, |lists, spill| {
-                    lists.prefetch(spill);
-                    // The row that may be taken back or replaced, which the one that comes is compared with.
-                    if lists.many() >> input & 1 == 0 {
-                        lists.list(input, spill).0.iter().for_each(|&id| self.rows.prefetch(input, id));
-                    }
-                });
-            }
-            let kind = kinds.at(index);
-            index += 1;
-            if key.is_null() {
+    /// Takes in the rows of a block of an input that may update and take back, or whose partners need more than the
+    /// product; returns false when the outbox is full.
+    pub(super) fn fold_block(&mut self, input: usize, cx: &mut Cx<'_>) -> bool {
+        while let Some(row) = self.coming.next() {
+            let Located { hash, time, place, id, kind, is_null } = row;
+            if is_null {
                 self.on_null_change(input, (id, time), kind, cx);
                 continue;
             }
-            let after = rows.as_slice().first().filter(|after| {
-                let updates = kind == RowKind::UpdateBefore && kinds.at(index) == RowKind::UpdateAfter;
-                updates && self.spec.one_a_key[input] && after.key == key
-            });
-            if after.is_some_and(|after| self.fold_update(input, (id, time), after, cx.now)) {
-                rows.next();
-                index += 1;
-            } else if kind.adds() {
+            let Some(place) = place else {
+                self.passing.push((input, id));
+                self.accounts[input].orphan += 1;
+                continue;
+            };
+            if self.fold_update(input, place, &row, cx.now) {
+                continue;
+            }
+            if kind.adds() {
                 self.enter(input, (hash, id, time), cx.now);
-                let place = self.table.upsert(hash, key);
                 if !self.rows.has_identity(input) {
                     self.renew_equals(place, input, id, cx.now);
                 }
                 self.fold_add(input, (place, hash), (id, time), kind);
             } else {
                 self.passing.push((input, id));
-                match self.table.find(hash, &key) {
-                    Some(place) => self.fold_retract(input, (place, hash), (id, time), kind),
-                    None => self.accounts[input].orphan += 1,
-                }
-            }
-            if self.folding.is_full(kind) && !self.unfold(cx.out) {
-                break;
+                self.fold_retract(input, (place, hash), (id, time), kind);
             }
         }
-        self.unfold(cx.out);
-        let rows: Vec<Arrival<K>> = rows.collect();
-        self.wait(input, rows, kinds, index);
+        // Only between blocks do keys go that have no rows left.
+        !self.folding.is_full() || self.unfold(cx.out)
     }
 
     pub(super) fn touch(&mut self, (place, hash): (Place, u64), time: EventTime) -> usize {
@@ -170,19 +138,26 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 
     // Both halves of an update at once, where the key has one row of the input and has not been touched before; returns
-    // whether that is so. It comes to the same as one half after the other, with one look-up.
-    fn fold_update(&mut self, input: usize, before: (RowId, EventTime), after: &Arrival<K>, now: ProcTime) -> bool {
-        let &Arrival { ref key, hash, time, id } = after;
-        let Some(place) = self.table.find(hash, key) else { return false };
+    // whether that is so. It comes to the same as one half after the other, with less to look at.
+    fn fold_update(&mut self, input: usize, place: Place, before: &Located, now: ProcTime) -> bool {
+        if before.kind != RowKind::UpdateBefore || !self.spec.one_a_key[input] {
+            return false;
+        }
+        let after = self.coming.block.get(self.coming.joined).copied();
+        let Some(after) = after.filter(|after| after.kind == RowKind::UpdateAfter && after.place == before.place)
+        else {
+            return false;
+        };
         let (lists, spill) = self.table.at(place);
         let (0, &([old], [])) = (lists.touched(), &lists.list(input, spill)) else { return false };
         let old = *old;
         lists.remove(input, old, spill);
-        let number = self.touch((place, hash), time.max(before.1));
-        self.folding.groups[number].pairs.push(Pair::updated(old, id));
-        self.passing.push((input, before.0));
+        self.coming.joined += 1;
+        let number = self.touch((place, after.hash), after.time.max(before.time));
+        self.folding.groups[number].pairs.push(Pair::updated(old, after.id));
+        self.passing.push((input, before.id));
         self.gone(input, old, true);
-        self.enter(input, (hash, id, time), now);
+        self.enter(input, (after.hash, after.id, after.time), now);
         true
     }
 
@@ -263,7 +238,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     // A row leaves that has come, by a retraction of its own or because another takes its place.
     fn gone(&mut self, input: usize, id: RowId, by_retraction: bool) {
         let account = &mut self.accounts[input];
-        if self.met[input].remove(id) {
+        if self.met.remove(input, id) {
             account.matched += u64::from(by_retraction);
         } else {
             account.open -= 1;
@@ -323,6 +298,6 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 }
 
-/// Keys whose changes are folded together. Their entries and rows fit the second-level cache, so that telling what has
-/// changed costs no second trip to memory.
-const KEYS_MAX: usize = 512;
+/// Keys whose changes are folded together, to which those of one block may be added. Their entries and rows fit the
+/// second-level cache, so that telling what has changed costs no second trip to memory.
+const KEYS_MAX: usize = 384;
