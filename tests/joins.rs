@@ -10,6 +10,8 @@ mod fanout;
 mod interval;
 #[path = "joins/regular.rs"]
 mod regular;
+#[path = "joins/rows.rs"]
+mod rows;
 #[path = "joins/script.rs"]
 mod script;
 #[path = "joins/tables.rs"]
