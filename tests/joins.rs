@@ -16,3 +16,5 @@ mod rows;
 mod script;
 #[path = "joins/tables.rs"]
 mod tables;
+#[path = "joins/versions.rs"]
+mod versions;
