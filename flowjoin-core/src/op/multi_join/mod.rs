@@ -11,6 +11,7 @@ mod fold;
 mod index;
 mod leave;
 mod nulls;
+mod pairs;
 mod said;
 mod spec;
 
