@@ -222,7 +222,8 @@ impl<T: Data> Stream<T, Changelog> {
     }
 
     /// As [`to_settled_table`](Self::to_settled_table), where rows have an upstream key of their own: a row replaces, in
-    /// its place, the one with the same upstream key. It is taken back by an equal row alone.
+    /// its place, the one with the same upstream key. It is taken back by an equal row alone. The changes of an upstream
+    /// key are made in the order in which they come: one whose time goes back is made with the one before it.
     #[track_caller]
     pub fn to_settled_table_by<U, F>(self, upstream: F, conflict: Conflict) -> Table<T::Key, T>
     where
