@@ -140,7 +140,7 @@ fn updating(flow: &Flow, size: Size, partitions: usize) -> Stream<Order3, Change
     let orders = Generate::table("orders", move |number| {
         updates::order_changes(number, rows).map(|change| match change {
             Change::Put(order) => TableChange::Put(order),
-            Change::Delete(key) => TableChange::Delete { key, time: None },
+            Change::Delete(key) => TableChange::delete(key),
         })
     });
     let orders = flow.table::<workload::Order>(orders.count(updates::order_numbers(rows)).partitions(readers));

@@ -10,7 +10,11 @@ mod fanout;
 mod interval;
 #[path = "joins/regular.rs"]
 mod regular;
+#[path = "joins/rows.rs"]
+mod rows;
 #[path = "joins/script.rs"]
 mod script;
 #[path = "joins/tables.rs"]
 mod tables;
+#[path = "joins/versions.rs"]
+mod versions;

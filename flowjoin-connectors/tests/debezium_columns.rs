@@ -326,7 +326,10 @@ fn the_image_before_spares_the_patch() {
     let before = json!({"id": 1, "title": "old", "body": "text"});
     let line = event("u", &before, &json!({"id": 2, "title": "new", "body": GONE})).to_string();
     let all = read::<Document>(&line, |source| source);
-    assert_eq!(all.told(), ["delete 1 at 7", r#"put {"id":2,"title":"new","body":"text"}"#]);
+    assert_eq!(
+        all.told(),
+        [r#"delete 1 at 7, {"id":1,"title":"old","body":"text"}"#, r#"put {"id":2,"title":"new","body":"text"}"#]
+    );
     // Without REPLICA IDENTITY FULL the other columns of the image are null.
     let before = json!({"id": 1, "title": null, "body": null});
     patch_of(&event("u", &before, &json!({"id": 1, "title": "new", "body": GONE})), |source| source);

@@ -41,6 +41,11 @@ impl KeyFields {
         Ok(KeyFields { names: names.to_vec(), is_tuple })
     }
 
+    /// Whether a field is one of the key.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|other| other == name)
+    }
+
     /// Reads a key that stands for itself: an object with its fields, an array of them, or a bare value.
     pub(crate) fn read<K: DeserializeOwned>(&self, key: &str) -> Result<K, String> {
         match key.as_bytes().first() {

@@ -94,8 +94,12 @@ impl<T: Keyed> Table<T::Key, T> {
     }
 
     /// Says which of two rows of a key is newer: the one with the greater version, whatever came first. An older row never
-    /// wins, also after a delete; so a row that was deleted is remembered. Of equal versions the one that comes later
-    /// wins.
+    /// wins, also after a delete; so a row that was deleted is remembered. Of equal versions the change that comes later
+    /// wins, be it a row or a delete.
+    ///
+    /// A delete has the version of the row that it tells, where it tells one: a change `-D` with all columns, an event of
+    /// Debezium with all of `before`. One that is older than the row that stands deletes nothing. A delete of a key
+    /// alone has the version of the row that stands.
     pub fn ordered_by<V: Ord, F: Fn(&T) -> V + Send + Sync + 'static>(self, version: F) -> Self {
         let compare: Versions<T> = Arc::new(move |a, b| -> Ordering { version(a).cmp(&version(b)) });
         *self.versions.lock().unwrap_or_else(PoisonError::into_inner) = Some(compare);
@@ -218,7 +222,8 @@ impl<T: Data> Stream<T, Changelog> {
     }
 
     /// As [`to_settled_table`](Self::to_settled_table), where rows have an upstream key of their own: a row replaces, in
-    /// its place, the one with the same upstream key. It is taken back by an equal row alone.
+    /// its place, the one with the same upstream key. It is taken back by an equal row alone. The changes of an upstream
+    /// key are made in the order in which they come: one whose time goes back is made with the one before it.
     #[track_caller]
     pub fn to_settled_table_by<U, F>(self, upstream: F, conflict: Conflict) -> Table<T::Key, T>
     where

@@ -32,6 +32,9 @@ pub enum TableChange<T: Keyed> {
         key: T::Key,
         /// When, if the source knows it.
         time: Option<EventTime>,
+        /// The row as it was when it went, if the source knows all of it. Where rows have versions, it says the version
+        /// of the delete: a newer row stays. Without it, the row goes whatever its version is.
+        row: Option<Box<T>>,
     },
     /// There are no rows any more.
     Truncate {
@@ -43,6 +46,18 @@ pub enum TableChange<T: Keyed> {
 /// Makes the row of now out of the one before; there may be none. What it says instead of a row is why that cannot be
 /// done: the change is then a bad record.
 pub type Patch<T> = Arc<dyn Fn(Option<&T>) -> Result<T, String> + Send + Sync>;
+
+impl<T: Keyed> TableChange<T> {
+    /// The row of this key is gone; nothing else is known of it.
+    pub const fn delete(key: T::Key) -> TableChange<T> {
+        TableChange::Delete { key, time: None, row: None }
+    }
+
+    /// This row is gone.
+    pub fn delete_row(row: T) -> TableChange<T> {
+        TableChange::Delete { key: row.key(), time: None, row: Some(Box::new(row)) }
+    }
+}
 
 impl<T: Keyed + fmt::Debug> fmt::Debug for TableChange<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,5 +119,5 @@ fn plain_change<T: Keyed>(mut value: serde_json::Value) -> Result<TableChange<T>
         _ => false,
     };
     let row: T = serde_json::from_value(value)?;
-    Ok(if deleted { TableChange::Delete { key: row.key(), time: None } } else { TableChange::Put(row) })
+    Ok(if deleted { TableChange::delete_row(row) } else { TableChange::Put(row) })
 }

@@ -7,6 +7,7 @@
 use super::super::joined::Located;
 use super::super::kernel::Pair;
 use super::super::{Cx, Outbox};
+use super::pairs::{Pairs, Rows};
 use super::{COMBOS_MAX, MultiJoin};
 use crate::change::RowKind;
 use crate::key::Key;
@@ -28,7 +29,7 @@ pub struct Folding {
 pub struct Group {
     pub place: Option<Place>,
     pub hash: u64,
-    pub pairs: Vec<Pair>,
+    pub pairs: Pairs,
     pub cause: Option<EventTime>,
     // The row that the first half of an update took back, until its second half comes.
     updating: bool,
@@ -117,23 +118,21 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         if self.rows.has_identity(input) {
             return self.fold_put(input, (place, hash), number, id);
         }
-        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
+        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut Rows { rows: &mut *self.rows, input });
         // A row that was taken back in this batch and comes again as it was is an update of nothing.
         // What had taken its place has come on its own then.
-        let again = pairs.iter_mut().find(|pair| {
-            let free = pair.new.is_missing() || !rows.same(input, pair.old, pair.new);
-            !pair.old.is_missing() && free && rows.same(input, pair.old, id)
-        });
-        if let Some(pair) = again {
-            let other = std::mem::replace(&mut pair.new, id);
+        if let Some(at) = pairs.that_goes(id, rows) {
+            let other = pairs.replace(at, id, rows);
             if !other.is_missing() {
-                pairs.push(Pair::added(other));
+                pairs.push(Pair::added(other), rows);
             }
             return;
         }
-        match pairs.last_mut() {
-            Some(pair) if updates && pair.new.is_missing() => pair.new = id,
-            _ => pairs.push(Pair::added(id)),
+        match pairs.last_that_goes() {
+            Some(at) if updates => {
+                pairs.replace(at, id, rows);
+            }
+            _ => pairs.push(Pair::added(id), rows),
         }
     }
 
@@ -154,7 +153,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         lists.remove(input, old, spill);
         self.coming.joined += 1;
         let number = self.touch((place, after.hash), after.time.max(before.time));
-        self.folding.groups[number].pairs.push(Pair::updated(old, after.id));
+        let rows = &mut Rows { rows: &mut *self.rows, input };
+        self.folding.groups[number].pairs.push(Pair::updated(old, after.id), rows);
         self.passing.push((input, before.id));
         self.gone(input, old, true);
         self.enter(input, (after.hash, after.id, after.time), now);
@@ -163,21 +163,22 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
 
     // A row of an input with a unique key takes the place of the one with its unique key.
     fn fold_put(&mut self, input: usize, (place, hash): (Place, u64), number: usize, id: RowId) {
-        let pairs = &mut self.folding.groups[number].pairs;
-        let rows = &mut self.rows;
-        let came = pairs.iter_mut().find(|pair| !pair.new.is_missing() && rows.same(input, pair.new, id));
-        if let Some(pair) = came {
-            let before = std::mem::replace(&mut pair.new, id);
+        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut Rows { rows: &mut *self.rows, input });
+        if let Some(at) = pairs.that_comes(id, rows) {
+            let before = pairs.replace(at, id, rows);
             return self.gone(input, before, false);
         }
-        if let Some(old) = self.take_standing(input, place, hash, id) {
-            self.folding.groups[number].pairs.push(Pair::updated(old, id));
+        let standing = self.take_standing(input, place, hash, id);
+        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut Rows { rows: &mut *self.rows, input });
+        if let Some(old) = standing {
+            pairs.push(Pair::updated(old, id), rows);
             return self.gone(input, old, false);
         }
-        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
-        match pairs.iter_mut().find(|pair| pair.new.is_missing() && rows.same(input, pair.old, id)) {
-            Some(pair) => pair.new = id,
-            None => pairs.push(Pair::added(id)),
+        match pairs.that_goes(id, rows) {
+            Some(at) => {
+                pairs.replace(at, id, rows);
+            }
+            None => pairs.push(Pair::added(id), rows),
         }
     }
 
@@ -189,17 +190,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         kind: RowKind,
     ) {
         let number = self.touch((place, hash), time);
-        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
-        let came = (0..pairs.len()).rev().find(|&at| {
-            let new = pairs[at].new;
-            !new.is_missing() && rows.same(input, new, id)
-        });
-        if let Some(at) = came {
-            let new = std::mem::replace(&mut pairs[at].new, RowId::MISSING);
-            // The second half of an update finds the pair at the end.
-            let pair = pairs.remove(at);
-            if !pair.old.is_missing() {
-                pairs.push(pair);
+        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut Rows { rows: &mut *self.rows, input });
+        if let Some(at) = pairs.that_comes(id, rows) {
+            // The second half of an update finds what goes at the end.
+            let (new, goes) = pairs.retract(at, rows);
+            if goes {
                 self.folding.groups[number].updating = kind == RowKind::UpdateBefore;
             }
             return self.gone(input, new, true);
@@ -209,7 +204,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             return;
         };
         let group = &mut self.folding.groups[number];
-        group.pairs.push(Pair::removed(old));
+        group.pairs.push(Pair::removed(old), &mut Rows { rows: &mut *self.rows, input });
         group.updating = kind == RowKind::UpdateBefore;
         self.gone(input, old, true);
     }
@@ -259,7 +254,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     /// Notes a row of a key that goes by its expiry.
     pub(super) fn fold_expired(&mut self, (place, hash): (Place, u64), id: RowId, time: EventTime) {
         let number = self.touch((place, hash), time);
-        self.folding.groups[number].pairs.push(Pair::removed(id));
+        let rows = &mut Rows { rows: &mut *self.rows, input: self.folding.input };
+        self.folding.groups[number].pairs.push(Pair::removed(id), rows);
     }
 
     /// Tells what has changed under each key that was touched, until the outbox is full; returns whether that is all.
@@ -272,7 +268,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let group = &mut self.folding.groups[self.folding.told];
             let (place, hash, cause) = (group.place.take(), group.hash, group.cause.unwrap_or(EventTime::MIN));
             let place = place.expect("a group has a place until it is told");
-            let pairs = std::mem::take(&mut group.pairs);
+            let pairs = group.pairs.take();
             self.table.at(place).0.touch(0);
             self.emit_change(place, input, &pairs, cause);
             let (lists, spill) = self.table.at(place);
@@ -290,7 +286,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             if self.table.view(place).0.present() == 0 {
                 self.forget(place);
             }
-            self.folding.groups[self.folding.told].pairs = pairs;
+            self.folding.groups[self.folding.told].pairs.give_back(pairs);
             self.folding.told += 1;
         }
         (self.folding.used, self.folding.told) = (0, 0);

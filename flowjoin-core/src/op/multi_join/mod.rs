@@ -12,6 +12,7 @@ mod fold;
 mod index;
 mod leave;
 mod nulls;
+mod pairs;
 mod said;
 mod spec;
 
