@@ -42,8 +42,9 @@ fn the_wide_table() {
                   │  │  keeps rows by key, as long as they stand
                   │  └─ ⇄ join described on product_id [placed, products?]               changelog
                   │     │  kernel product
-                  │     │  products: unique by product_id
-                  │     │  keeps placed, products: rows by key, kept for ever
+                  │     │  products: a table, held here, unique by product_id
+                  │     │  keeps placed: rows by key, kept for ever
+                  │     │  keeps products: one row a key, as long as they stand
                   │     ├─ ⇄ join placed on key [orders, users?]                         changelog
                   │     │  │  kernel product
                   │     │  │  orders: unique by order_id
@@ -57,9 +58,7 @@ fn the_wide_table() {
                   │     │     └─ table users by user_id                                  changelog
                   │     │        │  keeps one row a key, as long as they stand
                   │     │        └─ ⇄ source users (debezium, in/users.jsonl)            time of arrival
-                  │     └─ table products by product_id                                  changelog
-                  │        │  keeps one row a key, as long as they stand
-                  │        └─ ⇄ source products (debezium, in/products.jsonl)            time of arrival
+                  │     └─ ⇄ source products (debezium, in/products.jsonl)               time of arrival
                   └─ table newest status by order_id                                     changelog
                      │  keeps one row a key, as long as they stand
                      └─ ⇄ latest_by_key                                                  changelog

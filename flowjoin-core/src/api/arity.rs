@@ -18,12 +18,13 @@ use crate::account::Reason;
 use crate::batch::{AnyBatch, Batch};
 use crate::change::RowKind;
 use crate::error::OpError;
+use crate::io::Patch;
 use crate::key::Key;
 use crate::op::joined::{
-    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Shelf, Staged, held, late_port, prefetch_row,
-    unmatched_port,
+    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Patched, Shelf, Staged, held, late_port, prefetch_row,
+    stage_table, unmatched_port,
 };
-use crate::op::multi_join::MultiJoin as MultiJoinOp;
+use crate::op::multi_join::{MultiJoin as MultiJoinOp, Spec};
 use crate::op::{Outbox, Port};
 use crate::record::Data;
 use crate::state::{Equality, Held, RowId, Slab, Slots, StateShape};
@@ -52,6 +53,7 @@ macro_rules! arity {
             in_slots: [usize; $n],
             // Rows that have come and have no place yet.
             waiting: (VecDeque<$A::Row>, $(VecDeque<$T::Row>),+),
+            patches: (VecDeque<Patch<$A::Row>>, $(VecDeque<Patch<$T::Row>>),+),
             select: Arc<F>,
             conditions: [Option<Condition>; $n],
             identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
@@ -67,9 +69,11 @@ macro_rules! arity {
                 conditions: [Option<Condition>; $n],
                 identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
             ) -> Self {
-                let (slabs, slots, waiting, equality) = Default::default();
-                let (in_slots, emitted) = ([0; $n], 0);
-                $Rows { slabs, slots, in_slots, waiting, select, conditions, identities, equality, emitted, out: PhantomData }
+                let (slabs, slots, waiting, patches, equality) = Default::default();
+                let (in_slots, emitted, out) = ([0; $n], 0, PhantomData);
+                $Rows {
+                    slabs, slots, in_slots, waiting, patches, select, conditions, identities, equality, emitted, out,
+                }
             }
         }
 
@@ -111,13 +115,40 @@ macro_rules! arity {
                 }
             }
 
+            fn stage_table(
+                &mut self,
+                input: usize,
+                batch: AnyBatch,
+                not_before: EventTime,
+                staged: &mut VecDeque<Staged<K>>,
+            ) -> Result<Vec<(usize, EventTime)>, OpError> {
+                match input {
+                    $($i => stage_table(&mut self.waiting.$i, &mut self.patches.$i, batch, not_before, staged),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn patch(&mut self, input: usize, before: RowId, time: EventTime) -> Result<Patched, OpError> {
+                match input {
+                    $($i => {
+                        let patch = self.patches.$i.pop_front().expect("a change that patches has a patch");
+                        let before = held(&self.slabs.$i, &self.slots, |slot| &slot.$i, before).map(|held| &held.row);
+                        match patch(before) {
+                            Ok(row) => self.slabs.$i.insert(row, time).map(Patched::Row),
+                            Err(reason) => Ok(Patched::Bad(reason)),
+                        }
+                    })+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
             fn are_small(&self) -> bool {
                 Slots::<(Option<Held<$A::Row>>, $(Option<Held<$T::Row>>),+)>::are_small()
             }
 
-            fn settle(&mut self, input: usize, rows: &mut [Located], side_by_side: bool) -> Result<(), OpError> {
+            fn settle(&mut self, input: usize, rows: &mut [Located], how: (bool, bool)) -> Result<(), OpError> {
                 match input {
-                    $($i => shelf!(self, $i).settle(&mut self.waiting.$i, rows, side_by_side),)+
+                    $($i => shelf!(self, $i).settle(&mut self.waiting.$i, rows, how),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -313,9 +344,10 @@ macro_rules! arity {
                 let inputs = &placed.draft.inputs;
                 let identities = ($(inputs[$i].identity::<$I::Row>(),)+);
                 let state = (StateShape::KeyedRows, keeps(&spec.ttls));
-                Stream::at(placed.finish(op, state, mode_of::<M>(), move |_| {
+                Stream::at(placed.finish(op, state, mode_of::<M>(), move |cx| {
+                    let spec = Spec { tables: cx.tables, ..spec.clone() };
                     let rows = $Rows::<$A $(, $T)+, F, O>::new(select.clone(), conditions.clone(), identities.clone());
-                    Box::new(MultiJoinOp::<$A::Key, $n>::new(spec.clone(), Box::new(rows)))
+                    Box::new(MultiJoinOp::<$A::Key, $n>::new(spec, Box::new(rows)))
                 }))
             }
 

@@ -29,8 +29,8 @@ use crate::io::{ByKey, Sink, TableChange, TableSource, changes};
 use crate::key::Key;
 use crate::op::Port;
 use crate::op::chain::{Apply, BatchFn};
+use crate::op::deal_changes::DealChanges;
 use crate::op::joined::Identity;
-use crate::op::key_by::KeyBy;
 use crate::op::normalize::{Conflict, History, Replace, Settled, Versions};
 use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::{Data, Event, Keyed};
@@ -81,7 +81,7 @@ impl<T: Keyed> Table<T::Key, T> {
     // Reads batches of `TableChange<T>`.
     fn of_changes(changes: Output, place: &'static Location<'static>) -> Self {
         let keyed = exchange(changes, T::key_name().to_string(), place, |cx| {
-            Box::new(KeyBy::<Option<T::Key>, TableChange<T>>::of_table(cx.batching, cx.task, cx.tasks))
+            Box::new(DealChanges::<T>::new(cx.batching, cx.task, cx.tasks))
         });
         let versions: Order<T> = Arc::default();
         let (name, order) = (keyed.label.clone(), versions.clone());
@@ -89,7 +89,7 @@ impl<T: Keyed> Table<T::Key, T> {
             let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
             Box::new(Replace::<T>::new(name.clone(), order))
         }));
-        let table = normalized(keyed, T::key_name(), StateShape::Rows, build, place);
+        let table = normalized(keyed, (T::key_name(), true), StateShape::Rows, build, place);
         Table { out: table, versions, rows: PhantomData }
     }
 
@@ -103,6 +103,7 @@ impl<T: Keyed> Table<T::Key, T> {
     pub fn ordered_by<V: Ord, F: Fn(&T) -> V + Send + Sync + 'static>(self, version: F) -> Self {
         let compare: Versions<T> = Arc::new(move |a, b| -> Ordering { version(a).cmp(&version(b)) });
         *self.versions.lock().unwrap_or_else(PoisonError::into_inner) = Some(compare);
+        self.out.flow.is_no_plain_table(self.out.from);
         self
     }
 
@@ -258,7 +259,7 @@ impl<T: Keyed> Table<T::Key, T> {
     fn of_changelog(changes: Stream<T, Changelog>, build: Build, place: &'static Location<'static>) -> Self {
         let key = T::key_name().to_string();
         let keyed = KeyedStream::<T::Key, T, Changelog>::by(changes.out, key, Arc::new(T::key), place).out;
-        let table = normalized(keyed, T::key_name(), StateShape::KeyedRows, build, place);
+        let table = normalized(keyed, (T::key_name(), false), StateShape::KeyedRows, build, place);
         Table { out: table, versions: Arc::default(), rows: PhantomData }
     }
 }
@@ -267,7 +268,8 @@ impl<T: Keyed> Table<T::Key, T> {
 pub(super) fn in_order<T: Data>(from: Output, by_key: &ByKey<T>, place: &'static Location<'static>) -> Output {
     let &ByKey { exchange: deal, table, changes, name, .. } = by_key;
     let keyed = exchange(from, name.to_string(), place, move |cx| deal(cx.batching, cx.task, cx.tasks));
-    let table = normalized(keyed, name, StateShape::KeyedRows, Build::Operator(Arc::new(move |_| table())), place);
+    let build = Build::Operator(Arc::new(move |_| table()));
+    let table = normalized(keyed, (name, false), StateShape::KeyedRows, build, place);
     apply(table, "changes", Arc::new(changes), place)
 }
 
@@ -292,13 +294,19 @@ fn exchange(
     })
 }
 
-fn normalized(from: Output, key: &str, shape: StateShape, build: Build, place: &'static Location<'static>) -> Output {
+fn normalized(
+    from: Output,
+    (key, plain): (&str, bool),
+    shape: StateShape,
+    build: Build,
+    place: &'static Location<'static>,
+) -> Output {
     let flow = from.flow.clone();
     let name = from.label.clone();
     let state = StateSpec { input: name.clone(), shape, keeps: Keeps::Standing };
     let node = flow.add(NewNode {
         name,
-        op: Op::Table { key: key.to_string() },
+        op: Op::Table { key: key.to_string(), plain },
         inputs: &[from],
         ports: vec![PortInfo::main(ChangeMode::Changelog)],
         build,

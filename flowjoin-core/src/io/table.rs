@@ -4,10 +4,12 @@
 //! operator behind the source (`normalize`) holds the rows as they stand and turns all that
 //! into a legal changelog.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use super::{BadRecords, Endpoint, FailOnBad, Reader};
+use crate::batch::{ErasedBatch, KeyedRow};
 use crate::error::IoError;
 use crate::record::Keyed;
 use crate::time::EventTime;
@@ -56,6 +58,44 @@ impl<T: Keyed> TableChange<T> {
     /// This row is gone.
     pub fn delete_row(row: T) -> TableChange<T> {
         TableChange::Delete { key: row.key(), time: None, row: Some(Box::new(row)) }
+    }
+}
+
+/// What happens to the row of a key, as it travels from the exchange to whoever holds the rows.
+#[derive(Clone)]
+pub(crate) enum RowChange<T> {
+    /// It is this one now.
+    Put(T),
+    /// It is the one before with some fields changed.
+    Patch(Patch<T>),
+    /// It is gone; with the row as it was, if the source knows it.
+    Delete(Option<Box<T>>),
+}
+
+/// Changes of a table by key, as an exchange carries them.
+#[derive(Clone)]
+pub(crate) struct TableBatch<K, T> {
+    /// The changes.
+    pub rows: Vec<KeyedRow<K, RowChange<T>>>,
+    /// Before which of them all rows of the table go, and when; ascending.
+    pub truncations: Vec<(usize, EventTime)>,
+}
+
+impl<K, T> Default for TableBatch<K, T> {
+    fn default() -> Self {
+        TableBatch { rows: Vec::new(), truncations: Vec::new() }
+    }
+}
+
+impl<K: Clone + Send + 'static, T: Clone + Send + 'static> ErasedBatch for TableBatch<K, T> {
+    fn row_count(&self) -> usize {
+        self.rows.len() + self.truncations.len()
+    }
+    fn duplicate(&self) -> Box<dyn ErasedBatch> {
+        Box::new(self.clone())
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
     }
 }
 

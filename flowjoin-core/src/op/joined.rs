@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::batch::{AnyBatch, KeyedBatch, KeyedRow, Kinds};
 use crate::change::RowKind;
 use crate::error::OpError;
+use crate::io::{Patch, RowChange, TableBatch};
 use crate::key::Key;
 use crate::record::Data;
 use crate::state::{Held, Place, RowId, Slab, Slots, prefetch};
@@ -127,6 +128,27 @@ pub struct Located {
     pub is_null: bool,
 }
 
+/// What a patch has made.
+#[derive(Debug)]
+pub enum Patched {
+    /// A row, which has been taken in.
+    Row(RowId),
+    /// Nothing, for this reason.
+    Bad(String),
+}
+
+/// The kinds that changes of a table have on their way into a join: none of them is the half of an update.
+pub mod table_change {
+    use crate::change::RowKind;
+
+    /// The row of the key is this one now.
+    pub const PUT: RowKind = RowKind::Insert;
+    /// The row of the key is the one before with some fields changed.
+    pub const PATCH: RowKind = RowKind::UpdateAfter;
+    /// The row of the key is gone.
+    pub const DELETE: RowKind = RowKind::Delete;
+}
+
 /// The times that rows may have when they are taken in.
 #[derive(Clone, Copy, Debug)]
 pub struct Lateness {
@@ -178,15 +200,34 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
         out: &mut Outbox,
     ) -> Result<u64, OpError>;
 
+    /// As [`stage`](Self::stage), for the changes of a table, none of which is late; their kinds are those of
+    /// [`table_change`]. Returns before which of them, from this batch, all rows of the table go, and when.
+    ///
+    /// # Errors
+    /// If the batch is of another type.
+    fn stage_table(
+        &mut self,
+        input: usize,
+        batch: AnyBatch,
+        not_before: EventTime,
+        staged: &mut VecDeque<Staged<K>>,
+    ) -> Result<Vec<(usize, EventTime)>, OpError>;
+
+    /// Makes the row of the next change that patches, out of the one before, and takes it in.
+    ///
+    /// # Errors
+    /// If the slab is full.
+    fn patch(&mut self, input: usize, before: RowId, time: EventTime) -> Result<Patched, OpError>;
+
     /// Whether the rows of a key are small enough to stand side by side.
     fn are_small(&self) -> bool;
 
     /// Gives the next rows that wait their places: beside the other rows of their key, if that is wanted and there is
-    /// room, else in the slab.
+    /// room, else in the slab. Of the changes of a table only those that put a row have one.
     ///
     /// # Errors
     /// If a slab is full.
-    fn settle(&mut self, input: usize, rows: &mut [Located], side_by_side: bool) -> Result<(), OpError>;
+    fn settle(&mut self, input: usize, rows: &mut [Located], how: (bool, bool)) -> Result<(), OpError>;
 
     /// Makes result rows of combinations and sends them.
     fn select(&mut self, combos: &[Combo<N>], out: &mut Outbox);
@@ -308,6 +349,37 @@ pub fn stage<K: Key, T: Data>(
     Ok(late)
 }
 
+/// As [`stage`], for the changes of a table. What a delete says of the row that went is not needed here.
+///
+/// # Errors
+/// If the batch is of another type.
+pub fn stage_table<K: Key, T: Data>(
+    waiting: &mut VecDeque<T>,
+    patches: &mut VecDeque<Patch<T>>,
+    batch: AnyBatch,
+    not_before: EventTime,
+    staged: &mut VecDeque<Staged<K>>,
+) -> Result<Vec<(usize, EventTime)>, OpError> {
+    let TableBatch { rows, truncations } = batch.take::<TableBatch<K, T>>()?;
+    staged.reserve(rows.len());
+    waiting.reserve(rows.len());
+    for KeyedRow { key, hash, time, row } in rows {
+        let kind = match row {
+            RowChange::Put(row) => {
+                waiting.push_back(row);
+                table_change::PUT
+            }
+            RowChange::Patch(patch) => {
+                patches.push_back(patch);
+                table_change::PATCH
+            }
+            RowChange::Delete(_) => table_change::DELETE,
+        };
+        staged.push_back(Staged { key, hash, time: time.max(not_before), kind });
+    }
+    Ok(truncations)
+}
+
 /// The rows of one input: in a slab of its own, and in a field of the slots that all inputs share.
 pub struct Shelf<'a, T, S> {
     /// The rows that do not stand in slots.
@@ -330,7 +402,7 @@ impl<T, S: Default> Shelf<'_, T, S> {
         &mut self,
         waiting: &mut VecDeque<T>,
         rows: &mut [Located],
-        side_by_side: bool,
+        (side_by_side, table): (bool, bool),
     ) -> Result<(), OpError> {
         for index in 0..rows.len() {
             if side_by_side
@@ -339,8 +411,11 @@ impl<T, S: Default> Shelf<'_, T, S> {
             {
                 prefetch((self.field)(slot));
             }
-            let Some(row) = waiting.pop_front() else { break };
             let Located { time, place, kind, .. } = rows[index];
+            if table && kind != table_change::PUT {
+                continue;
+            }
+            let Some(row) = waiting.pop_front() else { break };
             rows[index].id = match place.filter(|_| side_by_side && kind.adds()) {
                 Some(place) => self.put(place.number(), row, time)?,
                 None => self.slab.insert(row, time)?,

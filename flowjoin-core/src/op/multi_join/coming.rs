@@ -12,6 +12,7 @@ use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
 use crate::state::RowId;
+use crate::time::EventTime;
 
 /// The rows of a batch that have not been joined yet.
 pub(super) struct Coming<K> {
@@ -21,11 +22,21 @@ pub(super) struct Coming<K> {
     // Those whose keys have, and how many of them have been joined.
     pub(super) block: Vec<Located>,
     pub(super) joined: usize,
+    // Before which of the changes of a table that have not been looked up all its rows go, and when.
+    truncations: VecDeque<(usize, EventTime)>,
+    looked_up: usize,
 }
 
 impl<K> Default for Coming<K> {
     fn default() -> Self {
-        Coming { input: 0, staged: VecDeque::new(), block: Vec::new(), joined: 0 }
+        Coming {
+            input: 0,
+            staged: VecDeque::new(),
+            block: Vec::new(),
+            joined: 0,
+            truncations: VecDeque::new(),
+            looked_up: 0,
+        }
     }
 }
 
@@ -34,17 +45,23 @@ impl<K> Coming<K> {
     pub(super) fn begin(&mut self, input: usize) -> &mut VecDeque<Staged<K>> {
         debug_assert!(self.is_done(), "a batch comes when the one before has been joined");
         self.input = input;
+        self.looked_up = 0;
         &mut self.staged
     }
 
-    /// How many rows have not been looked up.
+    /// All rows of the table go before some of its changes.
+    pub(super) fn truncate(&mut self, truncations: Vec<(usize, EventTime)>) {
+        self.truncations.extend(truncations);
+    }
+
+    /// How many rows and truncations have not been looked up.
     pub(super) fn len(&self) -> usize {
-        self.staged.len()
+        self.staged.len() + self.truncations.len()
     }
 
     /// Whether all rows have been joined.
     pub(super) fn is_done(&self) -> bool {
-        self.joined == self.block.len() && self.staged.is_empty()
+        self.joined == self.block.len() && self.len() == 0
     }
 
     /// The next row to be joined.
@@ -57,6 +74,9 @@ impl<K> Coming<K> {
 
     // How many rows make the next block: the two halves of an update are not parted.
     fn block_len(&self) -> usize {
+        if let Some(&(before, _)) = self.truncations.front() {
+            return (before - self.looked_up).min(BLOCK);
+        }
         let rows = self.staged.len().min(BLOCK);
         let parts = rows.checked_sub(1).is_some_and(|last| self.staged[last].kind == RowKind::UpdateBefore);
         if parts { self.staged.len().min(rows + 1) } else { rows }
@@ -69,17 +89,25 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let input = self.coming.input;
         self.folding.begin(input);
         loop {
-            let done = match self.at_once[input] {
-                true => self.join_block(input, cx),
-                false => self.fold_block(input, cx),
+            let done = match (self.at_once[input], self.spec.is_table(input)) {
+                (true, _) => self.join_block(input, cx),
+                (false, true) => self.fold_table(input, cx)?,
+                (false, false) => self.fold_block(input, cx),
             };
             if !done {
                 return Ok(());
             }
-            if self.coming.staged.is_empty() {
+            if self.coming.len() == 0 {
                 break;
             }
-            self.locate(input)?;
+            let rows = self.coming.block_len();
+            if rows == 0
+                && let Some((_, time)) = self.coming.truncations.pop_front()
+            {
+                self.truncate(input, time, cx.out);
+                continue;
+            }
+            self.locate(input, rows)?;
         }
         if self.at_once[input] {
             self.select(cx.out);
@@ -90,8 +118,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 
     // Looks up the keys of the next rows, and gives the rows their places.
-    fn locate(&mut self, input: usize) -> Result<(), OpError> {
-        let rows = self.coming.block_len();
+    fn locate(&mut self, input: usize, rows: usize) -> Result<(), OpError> {
+        self.coming.looked_up += rows;
         self.coming.block.clear();
         self.coming.joined = 0;
         for _ in 0..rows {
@@ -119,7 +147,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             }
             self.coming.block.push(Located { hash, time, place, id: RowId::MISSING, kind, is_null });
         }
-        self.rows.settle(input, &mut self.coming.block, self.side_by_side[input])
+        self.rows.settle(input, &mut self.coming.block, (self.side_by_side[input], self.spec.is_table(input)))
     }
 
     // Joins rows that change the result as they come; returns false when the outbox is full.

@@ -17,7 +17,7 @@ use crate::time::{EventTime, ProcTime};
 /// The keys that a batch has touched. The lists of a key hold the rows that stay; those that go and come are here.
 #[derive(Default)]
 pub struct Folding {
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     used: usize,
     // How many of them have been told.
     told: usize,
@@ -230,8 +230,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         Some(old)
     }
 
-    // A row leaves that has come, by a retraction of its own or because another takes its place.
-    fn gone(&mut self, input: usize, id: RowId, by_retraction: bool) {
+    /// A row leaves that has come, by a retraction of its own or because another takes its place.
+    pub(super) fn gone(&mut self, input: usize, id: RowId, by_retraction: bool) {
         let account = &mut self.accounts[input];
         if self.met.remove(input, id) {
             account.matched += u64::from(by_retraction);

@@ -15,6 +15,7 @@ mod nulls;
 mod pairs;
 mod said;
 mod spec;
+mod table;
 
 use std::collections::BTreeMap;
 
@@ -124,7 +125,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             gaps: Gaps::of(&spec),
             coming: Coming::default(),
             index: std::array::from_fn(|input| (spec.changes[input] && !spec.one_a_key[input]).then(Index::default)),
-            nulls: std::array::from_fn(|input| (spec.changes[input] && spec.stands_alone(input)).then(Index::default)),
+            nulls: std::array::from_fn(|input| {
+                let stand = spec.changes[input] && spec.stands_alone(input) && !spec.is_table(input);
+                stand.then(Index::default)
+            }),
             folding: Folding::default(),
             combos: Vec::new(),
             selected: 0,
@@ -282,7 +286,14 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
             true => Lateness::changes(cx.watermark),
             false => Lateness::facts(cx.watermark),
         };
-        let late = self.rows.stage(input, batch, lateness, self.coming.begin(input), cx.out)?;
+        let staged = self.coming.begin(input);
+        let late = if self.spec.is_table(input) {
+            let truncations = self.rows.stage_table(input, batch, lateness.not_before, staged)?;
+            self.coming.truncate(truncations);
+            0
+        } else {
+            self.rows.stage(input, batch, lateness, staged, cx.out)?
+        };
         self.accounts[input].rows += self.coming.len() as u64 + late;
         self.accounts[input].late += late;
         self.proceed(cx)

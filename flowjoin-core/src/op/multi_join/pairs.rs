@@ -68,6 +68,11 @@ impl Pairs {
         }
     }
 
+    /// The first change: the only one, where there is at most one row.
+    pub fn only(&self) -> Option<Pair> {
+        self.list.first().copied()
+    }
+
     /// The last change, if it is of a row that goes and nothing in its place.
     pub fn last_that_goes(&self) -> Option<usize> {
         self.list.last().filter(|pair| pair.new.is_missing()).map(|_| self.list.len() - 1)

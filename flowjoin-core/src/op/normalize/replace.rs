@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::net::{Through, Touched};
 use crate::account::OpFigures;
-use crate::batch::{AnyBatch, KeyedBatch, KeyedRow};
+use crate::batch::{AnyBatch, KeyedRow};
 use crate::error::{OpError, RecordError};
-use crate::io::TableChange;
+use crate::io::{RowChange, TableBatch};
 use crate::key::Key;
 use crate::op::{Cx, InputId, Operator, Outbox};
 use crate::record::Keyed;
@@ -152,24 +152,18 @@ impl<T: Keyed> Replace<T> {
         Ok(())
     }
 
-    fn take(&mut self, keyed: KeyedRow<Option<T::Key>, TableChange<T>>, out: &mut Outbox) -> Result<(), OpError> {
+    fn take(&mut self, keyed: KeyedRow<T::Key, RowChange<T>>, out: &mut Outbox) -> Result<(), OpError> {
         let KeyedRow { key, hash, time, row: change } = keyed;
-        let Some(key) = key.filter(|key| !key.is_null()) else {
-            match change {
-                TableChange::Truncate { .. } => {
-                    self.truncate(time)?;
-                    self.input.taken();
-                }
-                TableChange::Put(_) | TableChange::Patch { .. } | TableChange::Delete { .. } => self.input.null_key(),
-            }
+        if key.is_null() {
+            self.input.null_key();
             return Ok(());
-        };
+        }
         match change {
-            TableChange::Put(row) => {
+            RowChange::Put(row) => {
                 self.put(key, hash, time, row)?;
                 self.input.taken();
             }
-            TableChange::Patch { patch, .. } => {
+            RowChange::Patch(patch) => {
                 let before = self.table.find(hash, &key).and_then(|place| self.visible(self.table.get(place)));
                 match patch(before) {
                     Ok(row) => {
@@ -179,15 +173,17 @@ impl<T: Keyed> Replace<T> {
                     Err(reason) => {
                         self.input.bad();
                         let raw = format!("{key:?}").into_bytes();
-                        out.report_bad(RecordError { reason, raw, origin: self.origin.clone(), position: None });
+                        out.report_bad(
+                            InputId(0),
+                            RecordError { reason, raw, origin: self.origin.clone(), position: None },
+                        );
                     }
                 }
             }
-            TableChange::Delete { row, .. } => match self.delete(key, hash, time, row.map(|row| *row))? {
+            RowChange::Delete(row) => match self.delete(key, hash, time, row.map(|row| *row))? {
                 true => self.input.taken(),
                 false => self.input.orphan(),
             },
-            TableChange::Truncate { .. } => unreachable!("a truncation has no key"),
         }
         Ok(())
     }
@@ -207,9 +203,17 @@ impl<T: Keyed> Replace<T> {
 
 impl<T: Keyed> Operator for Replace<T> {
     fn on_batch(&mut self, _: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
-        let KeyedBatch { rows, .. } = batch.take::<KeyedBatch<Option<T::Key>, TableChange<T>>>()?;
+        let TableBatch { rows, truncations } = batch.take::<TableBatch<T::Key, T>>()?;
+        let mut truncations = truncations.into_iter().peekable();
+        let count = rows.len();
         let mut rows = rows.into_iter();
-        while let Some(row) = rows.next() {
+        loop {
+            let index = count - rows.len();
+            while let Some((_, time)) = truncations.next_if(|&(before, _)| before == index) {
+                self.truncate(time)?;
+                self.input.taken();
+            }
+            let Some(row) = rows.next() else { break };
             if let Some(next) = rows.as_slice().get(AHEAD) {
                 self.table.prefetch(next.hash);
             }
