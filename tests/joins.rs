@@ -6,6 +6,8 @@
 mod chains;
 #[path = "joins/fanout.rs"]
 mod fanout;
+#[path = "joins/held_tables.rs"]
+mod held_tables;
 #[path = "joins/interval.rs"]
 mod interval;
 #[path = "joins/regular.rs"]
