@@ -306,8 +306,8 @@ fn damaged_lines_are_changes_or_bad_but_never_a_panic() {
     assert!(all.error.is_none() && all.rows.len() > 500 && all.bad.len() > 500, "{} {}", all.rows.len(), all.bad.len());
     for change in &all.rows {
         if let TableChange::Patch { patch, .. } = change {
-            let _ = patch(Some(&Customer { id: 2, email: Some("kept".to_string()) }));
-            assert!(patch(None).is_err());
+            let _ = patch.apply(Some(&Customer { id: 2, email: Some("kept".to_string()) }));
+            assert!(patch.apply(None).is_err());
         }
     }
 }

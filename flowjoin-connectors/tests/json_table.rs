@@ -151,6 +151,7 @@ fn a_message_puts_its_value_or_deletes_its_key() {
             (r#"{"key":{"id":1},"value":{"id":1,"name":"pen"}}"#, r#"put {"id":1,"name":"pen"}"#),
             (r#"{"key":{"id":1},"value":null}"#, "delete 1"),
             (r#"{"value":null,"key":18446744073709551615}"#, "delete 18446744073709551615"),
+            (r#"{"key":[92],"value":null}"#, "delete 92"),
             (r#"{"key":null,"value":{"id":1}}"#, r#"put {"id":1,"name":null}"#),
         ],
     );

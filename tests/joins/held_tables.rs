@@ -1,9 +1,8 @@
 //! Tables that a join holds itself: puts, patches, deletes and truncations go straight into it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use flowjoin::io::TableChange;
+use flowjoin::io::{Patch, TableChange};
 use flowjoin::prelude::*;
 use flowjoin_testkit::{ChangelogChecker, TestFlow, TestSink, TestSource};
 
@@ -65,9 +64,7 @@ fn expected(kind: Kind, [a, b]: &[Rows; 2]) -> Vec<Pair> {
     let mut all: Vec<Pair> = match kind {
         Kind::Inner => of_a.filter(|(_, b)| b.is_some()).collect(),
         Kind::Left => of_a.collect(),
-        Kind::Full => {
-            of_a.chain(b.keys().filter(|id| !a.contains_key(id)).map(|&id| (None, of(b, id)))).collect()
-        }
+        Kind::Full => of_a.chain(b.keys().filter(|id| !a.contains_key(id)).map(|&id| (None, of(b, id)))).collect(),
         Kind::Exists => of_a.filter(|(_, b)| b.is_some()).map(|(a, _)| (a, None)).collect(),
         Kind::NotExists => of_a.filter(|(_, b)| b.is_none()).map(|(a, _)| (a, None)).collect(),
     };
@@ -107,7 +104,7 @@ fn change(random: &mut Random, ids: u64, rows: &mut Rows) -> (TableChange<Item>,
             if let Some(standing) = id.and_then(|id| rows.get_mut(&id)) {
                 *standing += value;
             }
-            (TableChange::Patch { key: id, time: None, patch: Arc::new(patch) }, bad)
+            (TableChange::Patch { key: id, time: None, patch: Box::new(Patch::new(patch)) }, bad)
         }
         _ => {
             id.map(|id| rows.insert(id, value));
@@ -125,8 +122,7 @@ fn check(kind: Kind, parallelism: usize, seed: u64, (ids, batches, size): (u64, 
     for _ in 0..batches {
         let side = random.below(2) as usize;
         let count = 1 + random.below(size);
-        let (changes, wrong): (Vec<_>, Vec<bool>) =
-            (0..count).map(|_| change(random, ids, &mut tables[side])).unzip();
+        let (changes, wrong): (Vec<_>, Vec<bool>) = (0..count).map(|_| change(random, ids, &mut tables[side])).unzip();
         // Each task hears of a truncation.
         let truncations = changes.iter().filter(|change| matches!(change, TableChange::Truncate { .. })).count();
         sent += changes.len() + truncations * (parallelism - 1);

@@ -38,7 +38,8 @@ where
             return Ok(Changes::None);
         }
         let prefix = table.map_or(String::new(), |table| format!("`{table}`: "));
-        self.changes(&event, key, value.schema, &prefix).map_err(|reason| format!("{prefix}{reason}"))
+        let changes = self.changes(&event, key, value.schema, &prefix);
+        changes.map(|changes| of_record(changes, line)).map_err(|reason| format!("{prefix}{reason}"))
     }
 }
 
@@ -168,7 +169,7 @@ where
         let key = self.key_of(Some(after), message_key)?;
         let known = row.columns.into_iter().map(|(name, text)| (name.to_string(), text.into_owned())).collect();
         let partial = Partial { table: table.to_string(), known, missing };
-        Ok(TableChange::Patch { key, time, patch: partial.patch() })
+        Ok(TableChange::Patch { key, time, patch: Box::new(partial.patch()) })
     }
 
     /// The key as the row has it, or else as the message has it.
@@ -192,6 +193,21 @@ where
             false => self.key.read(key.payload),
         };
         read.map_err(|reason| format!("in the key of the message: {reason}"))
+    }
+}
+
+/// Whether a patch can be applied is known later: the line goes with it.
+fn of_record<T: Keyed>(changes: Changes<T>, line: &str) -> Changes<T> {
+    let note = |change| match change {
+        TableChange::Patch { key, time, patch } => {
+            TableChange::Patch { key, time, patch: Box::new(patch.of_record(line)) }
+        }
+        TableChange::Put(_) | TableChange::Delete { .. } | TableChange::Truncate { .. } => change,
+    };
+    match changes {
+        Changes::None => Changes::None,
+        Changes::One(change) => Changes::One(note(change)),
+        Changes::Two(first, second) => Changes::Two(first, note(second)),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -53,7 +54,7 @@ macro_rules! arity {
             in_slots: [usize; $n],
             // Rows that have come and have no place yet.
             waiting: (VecDeque<$A::Row>, $(VecDeque<$T::Row>),+),
-            patches: (VecDeque<Patch<$A::Row>>, $(VecDeque<Patch<$T::Row>>),+),
+            patches: (VecDeque<Box<Patch<$A::Row>>>, $(VecDeque<Box<Patch<$T::Row>>>),+),
             select: Arc<F>,
             conditions: [Option<Condition>; $n],
             identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
@@ -128,14 +129,20 @@ macro_rules! arity {
                 }
             }
 
-            fn patch(&mut self, input: usize, before: RowId, time: EventTime) -> Result<Patched, OpError> {
+            fn patch(
+                &mut self,
+                input: usize,
+                before: RowId,
+                time: EventTime,
+                (key, table): (&dyn Debug, &str),
+            ) -> Result<Patched, OpError> {
                 match input {
                     $($i => {
                         let patch = self.patches.$i.pop_front().expect("a change that patches has a patch");
                         let before = held(&self.slabs.$i, &self.slots, |slot| &slot.$i, before).map(|held| &held.row);
-                        match patch(before) {
+                        match patch.apply(before) {
                             Ok(row) => self.slabs.$i.insert(row, time).map(Patched::Row),
-                            Err(reason) => Ok(Patched::Bad(reason)),
+                            Err(reason) => Ok(Patched::Bad(patch.failed(key, table, reason))),
                         }
                     })+
                     _ => unreachable!("a join has {} inputs", $n),

@@ -264,10 +264,17 @@ impl<T: Keyed> Table<T::Key, T> {
     }
 }
 
-/// Puts the changes of each key of a sink in order.
-pub(super) fn in_order<T: Data>(from: Output, by_key: &ByKey<T>, place: &'static Location<'static>) -> Output {
+/// Puts the changes of each key of a sink in order. The table for that has a name of its own: the stream may come from a
+/// table, and go to several sinks.
+pub(super) fn in_order<T: Data>(
+    from: Output,
+    by_key: &ByKey<T>,
+    sink: &str,
+    place: &'static Location<'static>,
+) -> Output {
     let &ByKey { exchange: deal, table, changes, name, .. } = by_key;
-    let keyed = exchange(from, name.to_string(), place, move |cx| deal(cx.batching, cx.task, cx.tasks));
+    let mut keyed = exchange(from, name.to_string(), place, move |cx| deal(cx.batching, cx.task, cx.tasks));
+    keyed.label = format!("sink {sink}");
     let build = Build::Operator(Arc::new(move |_| table()));
     let table = normalized(keyed, (name, false), StateShape::KeyedRows, build, place);
     apply(table, "changes", Arc::new(changes), place)

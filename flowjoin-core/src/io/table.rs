@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::{BadRecords, Endpoint, FailOnBad, Reader};
 use crate::batch::{ErasedBatch, KeyedRow};
-use crate::error::IoError;
+use crate::error::{IoError, RecordError};
 use crate::record::Keyed;
 use crate::time::EventTime;
 
@@ -26,7 +26,7 @@ pub enum TableChange<T: Keyed> {
         /// When, if the source knows it.
         time: Option<EventTime>,
         /// Makes the row of now out of the one before.
-        patch: Patch<T>,
+        patch: Box<Patch<T>>,
     },
     /// There is no row of this key any more, if there was one.
     Delete {
@@ -45,9 +45,52 @@ pub enum TableChange<T: Keyed> {
     },
 }
 
-/// Makes the row of now out of the one before; there may be none. What it says instead of a row is why that cannot be
-/// done: the change is then a bad record.
-pub type Patch<T> = Arc<dyn Fn(Option<&T>) -> Result<T, String> + Send + Sync>;
+/// How the row of now is made out of the one before.
+#[derive(Clone)]
+pub struct Patch<T> {
+    make: Arc<Make<T>>,
+    record: Vec<u8>,
+    origin: Option<(Arc<str>, u64)>,
+}
+
+type Make<T> = dyn Fn(Option<&T>) -> Result<T, String> + Send + Sync;
+
+impl<T> Patch<T> {
+    /// By a function of the row before; there may be none. What it says instead of a row is why that cannot be done: the
+    /// change is then a bad record.
+    pub fn new(make: impl Fn(Option<&T>) -> Result<T, String> + Send + Sync + 'static) -> Patch<T> {
+        Patch { make: Arc::new(make), record: Vec::new(), origin: None }
+    }
+
+    /// Keeps the record that told it, for the case that it is a bad one.
+    pub fn of_record(mut self, record: impl Into<Vec<u8>>) -> Patch<T> {
+        self.record = record.into();
+        self
+    }
+
+    /// Keeps what the record was read from, and the line or offset there.
+    pub(crate) fn read_from(&mut self, origin: (Arc<str>, u64)) {
+        self.origin = Some(origin);
+    }
+
+    /// Makes the row of now.
+    ///
+    /// # Errors
+    /// If that cannot be done, the reason.
+    pub fn apply(&self, before: Option<&T>) -> Result<T, String> {
+        (self.make)(before)
+    }
+
+    /// The bad record that it is, if it cannot be applied to the row of this key.
+    pub(crate) fn failed(self, key: &dyn fmt::Debug, table: &str, reason: String) -> RecordError {
+        let raw = if self.record.is_empty() { format!("{key:?}").into_bytes() } else { self.record };
+        let (origin, position) = match self.origin {
+            Some((origin, position)) => (origin.to_string(), Some(position)),
+            None => (table.to_string(), None),
+        };
+        RecordError { reason, raw, origin, position }
+    }
+}
 
 impl<T: Keyed> TableChange<T> {
     /// The row of this key is gone; nothing else is known of it.
@@ -67,7 +110,7 @@ pub(crate) enum RowChange<T> {
     /// It is this one now.
     Put(T),
     /// It is the one before with some fields changed.
-    Patch(Patch<T>),
+    Patch(Box<Patch<T>>),
     /// It is gone; with the row as it was, if the source knows it.
     Delete(Option<Box<T>>),
 }

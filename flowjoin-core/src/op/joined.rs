@@ -4,12 +4,13 @@
 //! [`JoinRows`], which is implemented once for each number of inputs. It is called a few times a batch, never a row.
 
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::batch::{AnyBatch, KeyedBatch, KeyedRow, Kinds};
 use crate::change::RowKind;
-use crate::error::OpError;
+use crate::error::{OpError, RecordError};
 use crate::io::{Patch, RowChange, TableBatch};
 use crate::key::Key;
 use crate::record::Data;
@@ -134,7 +135,7 @@ pub enum Patched {
     /// A row, which has been taken in.
     Row(RowId),
     /// Nothing, for this reason.
-    Bad(String),
+    Bad(RecordError),
 }
 
 /// The kinds that changes of a table have on their way into a join: none of them is the half of an update.
@@ -213,11 +214,18 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
         staged: &mut VecDeque<Staged<K>>,
     ) -> Result<Vec<(usize, EventTime)>, OpError>;
 
-    /// Makes the row of the next change that patches, out of the one before, and takes it in.
+    /// Makes the row of the next change that patches, out of the one before, and takes it in. The key and the table's name
+    /// are for the record where that cannot be done.
     ///
     /// # Errors
     /// If the slab is full.
-    fn patch(&mut self, input: usize, before: RowId, time: EventTime) -> Result<Patched, OpError>;
+    fn patch(
+        &mut self,
+        input: usize,
+        before: RowId,
+        time: EventTime,
+        whose: (&dyn Debug, &str),
+    ) -> Result<Patched, OpError>;
 
     /// Whether the rows of a key are small enough to stand side by side.
     fn are_small(&self) -> bool;
@@ -355,7 +363,7 @@ pub fn stage<K: Key, T: Data>(
 /// If the batch is of another type.
 pub fn stage_table<K: Key, T: Data>(
     waiting: &mut VecDeque<T>,
-    patches: &mut VecDeque<Patch<T>>,
+    patches: &mut VecDeque<Box<Patch<T>>>,
     batch: AnyBatch,
     not_before: EventTime,
     staged: &mut VecDeque<Staged<K>>,

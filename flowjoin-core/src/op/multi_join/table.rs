@@ -8,7 +8,7 @@ use super::super::kernel::Pair;
 use super::super::{Cx, InputId, Outbox};
 use super::MultiJoin;
 use super::pairs::Rows;
-use crate::error::{OpError, RecordError};
+use crate::error::OpError;
 use crate::key::Key;
 use crate::state::{Place, RowId};
 use crate::time::EventTime;
@@ -35,7 +35,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     fn on_null_key(&mut self, input: usize, change: &Located) -> Result<(), OpError> {
         self.accounts[input].null_key += 1;
         let row = match change.kind {
-            table_change::PATCH => self.rows.patch(input, RowId::MISSING, change.time)?,
+            table_change::PATCH => {
+                self.rows.patch(input, RowId::MISSING, change.time, (&"null", &self.spec.names[input]))?
+            }
             _ => Patched::Row(change.id),
         };
         if let Patched::Row(id) = row
@@ -49,18 +51,17 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     fn fold_patch(&mut self, input: usize, place: Place, change: &Located, cx: &mut Cx<'_>) -> Result<(), OpError> {
         let &Located { hash, time, .. } = change;
         let before = self.row_now(input, place);
-        match self.rows.patch(input, before, time)? {
+        let (key, table) = (self.table.key_at(place), self.spec.names[input].as_str());
+        match self.rows.patch(input, before, time, (key, table))? {
             Patched::Row(id) => {
                 self.enter(input, (hash, id, time), cx.now);
                 self.put(input, (place, hash), (id, time));
             }
-            Patched::Bad(reason) => {
+            Patched::Bad(record) => {
                 self.accounts[input].bad += 1;
-                // The key may have got its entry by this change.
+                // The key may have got its entry by this change, which then goes again.
                 self.touch((place, hash), time);
-                let raw = format!("{:?}", self.table.key_at(place)).into_bytes();
-                let origin = self.spec.names[input].clone();
-                cx.out.report_bad(InputId(input), RecordError { reason, raw, origin, position: None });
+                cx.out.report_bad(InputId(input), record);
             }
         }
         Ok(())

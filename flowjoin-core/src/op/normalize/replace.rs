@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::net::{Through, Touched};
 use crate::account::OpFigures;
 use crate::batch::{AnyBatch, KeyedRow};
-use crate::error::{OpError, RecordError};
+use crate::error::OpError;
 use crate::io::{RowChange, TableBatch};
 use crate::key::Key;
 use crate::op::{Cx, InputId, Operator, Outbox};
@@ -165,18 +165,14 @@ impl<T: Keyed> Replace<T> {
             }
             RowChange::Patch(patch) => {
                 let before = self.table.find(hash, &key).and_then(|place| self.visible(self.table.get(place)));
-                match patch(before) {
+                match patch.apply(before) {
                     Ok(row) => {
                         self.put(key, hash, time, row)?;
                         self.input.taken();
                     }
                     Err(reason) => {
                         self.input.bad();
-                        let raw = format!("{key:?}").into_bytes();
-                        out.report_bad(
-                            InputId(0),
-                            RecordError { reason, raw, origin: self.origin.clone(), position: None },
-                        );
+                        out.report_bad(InputId(0), patch.failed(&key, &self.origin, reason));
                     }
                 }
             }
