@@ -22,7 +22,7 @@ use crate::error::OpError;
 use crate::io::Patch;
 use crate::key::Key;
 use crate::op::joined::{
-    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Patched, Shelf, Staged, held, late_port, prefetch_row,
+    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Patched, Shelf, Staged, Waiting, held, late_port, prefetch_row,
     stage_table, unmatched_port,
 };
 use crate::op::multi_join::{MultiJoin as MultiJoinOp, Spec};
@@ -36,12 +36,7 @@ const AHEAD: usize = 12;
 
 macro_rules! shelf {
     ($rows:ident, $i:tt) => {
-        Shelf {
-            slab: &mut $rows.slabs.$i,
-            slots: &mut $rows.slots,
-            field: |slot| &mut slot.$i,
-            in_slots: &mut $rows.in_slots[$i],
-        }
+        Shelf::new(&mut $rows.slabs.$i, &mut $rows.slots, |slot| &mut slot.$i, &mut $rows.in_slots[$i])
     };
 }
 
@@ -53,7 +48,7 @@ macro_rules! arity {
             slots: Slots<(Option<Held<$A::Row>>, $(Option<Held<$T::Row>>),+)>,
             in_slots: [usize; $n],
             // Rows that have come and have no place yet.
-            waiting: (VecDeque<$A::Row>, $(VecDeque<$T::Row>),+),
+            waiting: (Waiting<$A::Row>, $(Waiting<$T::Row>),+),
             patches: (VecDeque<Box<Patch<$A::Row>>>, $(VecDeque<Box<Patch<$T::Row>>>),+),
             select: Arc<F>,
             conditions: [Option<Condition>; $n],
@@ -106,7 +101,7 @@ macro_rules! arity {
                 input: usize,
                 batch: AnyBatch,
                 lateness: Lateness,
-                staged: &mut VecDeque<Staged<K>>,
+                staged: &mut Vec<Staged<K>>,
                 out: &mut Outbox,
             ) -> Result<u64, OpError> {
                 let port = late_port(input, $n);
@@ -121,7 +116,7 @@ macro_rules! arity {
                 input: usize,
                 batch: AnyBatch,
                 not_before: EventTime,
-                staged: &mut VecDeque<Staged<K>>,
+                staged: &mut Vec<Staged<K>>,
             ) -> Result<Vec<(usize, EventTime)>, OpError> {
                 match input {
                     $($i => stage_table(&mut self.waiting.$i, &mut self.patches.$i, batch, not_before, staged),)+

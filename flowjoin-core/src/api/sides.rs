@@ -1,6 +1,5 @@
 //! What the typed halves of all joins share: side outputs, and the node of a join in the plan.
 
-use std::collections::VecDeque;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -13,11 +12,11 @@ use crate::batch::{AnyBatch, Batch};
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::op::joined::{Arrivals, Lateness, Shelf, Staged, arrive, late_port, stage, unmatched_port};
+use crate::op::joined::{Arrivals, Lateness, Shelf, Staged, Waiting, arrive, late_port, stage, unmatched_port};
 use crate::op::{Operator, Outbox, Port};
 use crate::plan::{Build, BuildCx, ChangeMode, Node, NodeId, Op, PortInfo};
 use crate::record::Data;
-use crate::state::{Keeps, RowId, Slab, StateShape, StateSpec};
+use crate::state::{Held, Keeps, RowId, Slab, StateShape, StateSpec};
 use crate::time::EventTime;
 
 /// Takes rows into a slab, and late ones to their side output.
@@ -44,11 +43,11 @@ pub fn take_in<K: Key, T: Data>(
 
 /// As [`take_in`], where rows have no place yet; returns how many were late.
 pub fn stage_in<K: Key, T: Data>(
-    waiting: &mut VecDeque<T>,
+    waiting: &mut Waiting<T>,
     batch: AnyBatch,
     lateness: Lateness,
     port: Port,
-    staged: &mut VecDeque<Staged<K>>,
+    staged: &mut Vec<Staged<K>>,
     out: &mut Outbox,
 ) -> Result<u64, OpError> {
     let mut late = Batch::default();
@@ -65,8 +64,8 @@ pub fn stage_in<K: Key, T: Data>(
 }
 
 /// Moves rows out of state to their side output.
-pub fn send_unmatched<T: Data, S: Default>(
-    mut shelf: Shelf<'_, T, S>,
+pub fn send_unmatched<T: Data, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>>(
+    mut shelf: Shelf<'_, T, S, F>,
     ids: &[RowId],
     (reason, not_before): (Reason, EventTime),
     port: Port,

@@ -197,7 +197,7 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
         input: usize,
         batch: AnyBatch,
         lateness: Lateness,
-        staged: &mut VecDeque<Staged<K>>,
+        staged: &mut Vec<Staged<K>>,
         out: &mut Outbox,
     ) -> Result<u64, OpError>;
 
@@ -211,7 +211,7 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
         input: usize,
         batch: AnyBatch,
         not_before: EventTime,
-        staged: &mut VecDeque<Staged<K>>,
+        staged: &mut Vec<Staged<K>>,
     ) -> Result<Vec<(usize, EventTime)>, OpError>;
 
     /// Makes the row of the next change that patches, out of the one before, and takes it in. The key and the table's name
@@ -334,15 +334,15 @@ pub fn arrive<K: Key, T: Data>(
 /// # Errors
 /// If the batch is of another type.
 pub fn stage<K: Key, T: Data>(
-    waiting: &mut VecDeque<T>,
+    waiting: &mut Waiting<T>,
     batch: AnyBatch,
     Lateness { late_before, not_before }: Lateness,
-    staged: &mut VecDeque<Staged<K>>,
+    staged: &mut Vec<Staged<K>>,
     mut on_late: impl FnMut(T, EventTime, RowKind),
 ) -> Result<u64, OpError> {
     let KeyedBatch { rows, kinds } = batch.take::<KeyedBatch<K, T>>()?;
     staged.reserve(rows.len());
-    waiting.reserve(rows.len());
+    let mut wait = Vec::with_capacity(rows.len());
     let mut late = 0;
     for (index, KeyedRow { key, hash, time, row }) in rows.into_iter().enumerate() {
         let kind = kinds.at(index);
@@ -351,9 +351,10 @@ pub fn stage<K: Key, T: Data>(
             on_late(row, time, kind);
             continue;
         }
-        staged.push_back(Staged { key, hash, time: time.max(not_before), kind });
-        waiting.push_back(row);
+        staged.push(Staged { key, hash, time: time.max(not_before), kind });
+        wait.push(row);
     }
+    *waiting = wait.into_iter();
     Ok(late)
 }
 
@@ -362,19 +363,19 @@ pub fn stage<K: Key, T: Data>(
 /// # Errors
 /// If the batch is of another type.
 pub fn stage_table<K: Key, T: Data>(
-    waiting: &mut VecDeque<T>,
+    waiting: &mut Waiting<T>,
     patches: &mut VecDeque<Box<Patch<T>>>,
     batch: AnyBatch,
     not_before: EventTime,
-    staged: &mut VecDeque<Staged<K>>,
+    staged: &mut Vec<Staged<K>>,
 ) -> Result<Vec<(usize, EventTime)>, OpError> {
     let TableBatch { rows, truncations } = batch.take::<TableBatch<K, T>>()?;
     staged.reserve(rows.len());
-    waiting.reserve(rows.len());
+    let mut wait = Vec::with_capacity(rows.len());
     for KeyedRow { key, hash, time, row } in rows {
         let kind = match row {
             RowChange::Put(row) => {
-                waiting.push_back(row);
+                wait.push(row);
                 table_change::PUT
             }
             RowChange::Patch(patch) => {
@@ -383,24 +384,31 @@ pub fn stage_table<K: Key, T: Data>(
             }
             RowChange::Delete(_) => table_change::DELETE,
         };
-        staged.push_back(Staged { key, hash, time: time.max(not_before), kind });
+        staged.push(Staged { key, hash, time: time.max(not_before), kind });
     }
+    *waiting = wait.into_iter();
     Ok(truncations)
 }
 
+/// The rows of a batch that have no place yet, in order.
+pub type Waiting<T> = std::vec::IntoIter<T>;
+
 /// The rows of one input: in a slab of its own, and in a field of the slots that all inputs share.
-pub struct Shelf<'a, T, S> {
-    /// The rows that do not stand in slots.
-    pub slab: &'a mut Slab<T>,
-    /// The slots.
-    pub slots: &'a mut Slots<S>,
-    /// The field of this input.
-    pub field: fn(&mut S) -> &mut Option<Held<T>>,
-    /// How many rows stand in slots.
-    pub in_slots: &'a mut usize,
+pub struct Shelf<'a, T, S, F> {
+    slab: &'a mut Slab<T>,
+    slots: &'a mut Slots<S>,
+    // The field of this input.
+    field: F,
+    // How many rows stand in slots.
+    in_slots: &'a mut usize,
 }
 
-impl<T, S: Default> Shelf<'_, T, S> {
+impl<'a, T, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>> Shelf<'a, T, S, F> {
+    /// The rows in a slab and in a field of slots, of which so many are there.
+    pub fn new(slab: &'a mut Slab<T>, slots: &'a mut Slots<S>, field: F, in_slots: &'a mut usize) -> Self {
+        Shelf { slab, slots, field, in_slots }
+    }
+
     /// Gives the next rows that wait their places.
     ///
     /// # Errors
@@ -408,7 +416,7 @@ impl<T, S: Default> Shelf<'_, T, S> {
     #[inline]
     pub fn settle(
         &mut self,
-        waiting: &mut VecDeque<T>,
+        waiting: &mut Waiting<T>,
         rows: &mut [Located],
         (side_by_side, table): (bool, bool),
     ) -> Result<(), OpError> {
@@ -423,7 +431,7 @@ impl<T, S: Default> Shelf<'_, T, S> {
             if table && kind != table_change::PUT {
                 continue;
             }
-            let Some(row) = waiting.pop_front() else { break };
+            let Some(row) = waiting.next() else { break };
             rows[index].id = match place.filter(|_| side_by_side && kind.adds()) {
                 Some(place) => self.put(place.number(), row, time)?,
                 None => self.slab.insert(row, time)?,

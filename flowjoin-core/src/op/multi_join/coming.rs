@@ -18,7 +18,7 @@ use crate::time::EventTime;
 pub(super) struct Coming<K> {
     pub(super) input: usize,
     // Those whose keys have not been looked up.
-    staged: VecDeque<Staged<K>>,
+    staged: std::vec::IntoIter<Staged<K>>,
     // Those whose keys have, and how many of them have been joined.
     pub(super) block: Vec<Located>,
     pub(super) joined: usize,
@@ -31,7 +31,7 @@ impl<K> Default for Coming<K> {
     fn default() -> Self {
         Coming {
             input: 0,
-            staged: VecDeque::new(),
+            staged: Vec::new().into_iter(),
             block: Vec::new(),
             joined: 0,
             truncations: VecDeque::new(),
@@ -41,16 +41,12 @@ impl<K> Default for Coming<K> {
 }
 
 impl<K> Coming<K> {
-    /// Begins with a batch of an input; returns where its rows go.
-    pub(super) fn begin(&mut self, input: usize) -> &mut VecDeque<Staged<K>> {
+    /// Begins with the rows of a batch of an input, and for a table with the changes before which all its rows go.
+    pub(super) fn begin(&mut self, input: usize, rows: Vec<Staged<K>>, truncations: Vec<(usize, EventTime)>) {
         debug_assert!(self.is_done(), "a batch comes when the one before has been joined");
         self.input = input;
         self.looked_up = 0;
-        &mut self.staged
-    }
-
-    /// All rows of the table go before some of its changes.
-    pub(super) fn truncate(&mut self, truncations: Vec<(usize, EventTime)>) {
+        self.staged = rows.into_iter();
         self.truncations.extend(truncations);
     }
 
@@ -78,7 +74,7 @@ impl<K> Coming<K> {
             return (before - self.looked_up).min(BLOCK);
         }
         let rows = self.staged.len().min(BLOCK);
-        let parts = rows.checked_sub(1).is_some_and(|last| self.staged[last].kind == RowKind::UpdateBefore);
+        let parts = rows.checked_sub(1).is_some_and(|last| self.staged.as_slice()[last].kind == RowKind::UpdateBefore);
         if parts { self.staged.len().min(rows + 1) } else { rows }
     }
 }
@@ -124,13 +120,14 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.coming.joined = 0;
         for _ in 0..rows {
             // First the place of a key in the index is asked for, then the entry that it names.
-            if let Some(next) = self.coming.staged.get(AHEAD) {
+            let coming = self.coming.staged.as_slice();
+            if let Some(next) = coming.get(AHEAD) {
                 self.table.prefetch(next.hash);
             }
-            if let Some(next) = self.coming.staged.get(AHEAD / 2) {
+            if let Some(next) = coming.get(AHEAD / 2) {
                 self.table.prefetch_entry(next.hash);
             }
-            let Some(Staged { key, hash, time, kind }) = self.coming.staged.pop_front() else { break };
+            let Some(Staged { key, hash, time, kind }) = self.coming.staged.next() else { break };
             let is_null = key.is_null();
             let place = match (is_null, kind.adds()) {
                 (true, _) => None,

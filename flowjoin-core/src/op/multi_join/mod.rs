@@ -286,14 +286,13 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
             true => Lateness::changes(cx.watermark),
             false => Lateness::facts(cx.watermark),
         };
-        let staged = self.coming.begin(input);
-        let late = if self.spec.is_table(input) {
-            let truncations = self.rows.stage_table(input, batch, lateness.not_before, staged)?;
-            self.coming.truncate(truncations);
-            0
+        let (mut rows, mut truncations, mut late) = (Vec::new(), Vec::new(), 0);
+        if self.spec.is_table(input) {
+            truncations = self.rows.stage_table(input, batch, lateness.not_before, &mut rows)?;
         } else {
-            self.rows.stage(input, batch, lateness, staged, cx.out)?
-        };
+            late = self.rows.stage(input, batch, lateness, &mut rows, cx.out)?;
+        }
+        self.coming.begin(input, rows, truncations);
         self.accounts[input].rows += self.coming.len() as u64 + late;
         self.accounts[input].late += late;
         self.proceed(cx)
