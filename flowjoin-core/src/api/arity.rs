@@ -22,8 +22,8 @@ use crate::error::OpError;
 use crate::io::Patch;
 use crate::key::Key;
 use crate::op::joined::{
-    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Patched, Shelf, Staged, Waiting, held, late_port, prefetch_row,
-    stage_table, unmatched_port,
+    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Patched, Shelf, Staged, Waiting, held, late_port,
+    prefetch_row, stage_table, unmatched_port,
 };
 use crate::op::multi_join::{MultiJoin as MultiJoinOp, Spec};
 use crate::op::{Outbox, Port};

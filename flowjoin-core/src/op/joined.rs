@@ -14,7 +14,7 @@ use crate::error::{OpError, RecordError};
 use crate::io::{Patch, RowChange, TableBatch};
 use crate::key::Key;
 use crate::record::Data;
-use crate::state::{Held, Place, RowId, Slab, Slots, prefetch};
+use crate::state::{Held, Place, RowId, Slab, Slots, prefetch, prefetch_all};
 use crate::time::{EventTime, Watermark};
 
 use super::{Outbox, Port};
@@ -127,6 +127,8 @@ pub struct Located {
     pub kind: RowKind,
     /// Whether its key is null.
     pub is_null: bool,
+    /// Whether it is in some result as soon as it has come.
+    pub comes_out: bool,
 }
 
 /// What a patch has made.
@@ -425,7 +427,11 @@ impl<'a, T, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>> Shelf<'a, T, S, F
                 && let Some(place) = rows.get(index + AHEAD).and_then(|next| next.place)
                 && let Some(slot) = self.slots.get_mut(place.number())
             {
-                prefetch((self.field)(slot));
+                // A row that comes out will be selected with all that stands beside it.
+                match rows[index + AHEAD].comes_out {
+                    true => prefetch_all(slot),
+                    false => prefetch((self.field)(slot)),
+                }
             }
             let Located { time, place, kind, .. } = rows[index];
             if table && kind != table_change::PUT {

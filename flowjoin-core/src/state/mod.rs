@@ -21,7 +21,7 @@ pub use met::Met;
 pub use rows::{Hushed, KeyedRows, Lists, Runs, Spill};
 pub use slab::{Held, Slab};
 pub use slots::Slots;
-pub use table::{Place, Table, prefetch};
+pub use table::{Place, Table, prefetch, prefetch_all};
 pub use timeline::{Side, Timeline};
 
 use crate::time::Span;

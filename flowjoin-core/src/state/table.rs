@@ -335,18 +335,33 @@ fn home(tag: u32, places: usize) -> usize {
     tag as usize & places.wrapping_sub(1)
 }
 
-/// Asks the processor to bring a value near, without waiting for it.
+/// Asks the processor to bring the beginning of a value near, without waiting for it.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
+    prefetch_line(std::ptr::from_ref(value).cast());
+}
+
+/// Asks the processor to bring all of a value near, without waiting for it.
+#[inline(always)]
+pub fn prefetch_all<T>(value: &T) {
+    let first: *const u8 = std::ptr::from_ref(value).cast();
+    for offset in (0..size_of::<T>()).step_by(64) {
+        prefetch_line(first.wrapping_add(offset));
+    }
+    prefetch_line(first.wrapping_add(size_of::<T>().saturating_sub(1)));
+}
+
+#[inline(always)]
+fn prefetch_line(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     #[allow(unsafe_code)]
-    // SAFETY: a prefetch is a hint; it reads nothing, and the address is that of a live reference.
+    // SAFETY: a prefetch is a hint; it reads nothing, and the address is within a live value.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = value;
+    let _ = address;
 }
 
 const SMALLEST: usize = 16;

@@ -134,15 +134,17 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 (false, true) => Some(self.table.upsert(hash, key)),
                 (false, false) => self.table.find(hash, &key),
             };
+            let mut comes_out = false;
             if let Some(place) = place {
                 let (lists, spill) = self.table.view(place);
+                comes_out = self.shape.required() & !(lists.present() | 1 << input) == 0;
                 lists.prefetch(spill);
                 // The row that may be taken back or replaced, which the one that comes is compared with.
                 if self.spec.changes[input] && lists.many() >> input & 1 == 0 {
                     lists.list(input, spill).0.iter().for_each(|&id| self.rows.prefetch(input, id));
                 }
             }
-            self.coming.block.push(Located { hash, time, place, id: RowId::MISSING, kind, is_null });
+            self.coming.block.push(Located { hash, time, place, id: RowId::MISSING, kind, is_null, comes_out });
         }
         self.rows.settle(input, &mut self.coming.block, (self.side_by_side[input], self.spec.is_table(input)))
     }

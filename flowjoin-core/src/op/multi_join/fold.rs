@@ -72,7 +72,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     /// product; returns false when the outbox is full.
     pub(super) fn fold_block(&mut self, input: usize, cx: &mut Cx<'_>) -> bool {
         while let Some(row) = self.coming.next() {
-            let Located { hash, time, place, id, kind, is_null } = row;
+            let Located { hash, time, place, id, kind, is_null, .. } = row;
             if is_null {
                 self.on_null_change(input, (id, time), kind, cx);
                 continue;

@@ -191,15 +191,25 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             return;
         }
         let mut news = present & !lists.met();
+        let mut in_slot = 0;
         while news != 0 {
             let input = news.trailing_zeros() as usize;
             news &= news - 1;
             let (front, back) = lists.list(input, spill);
+            if front.len() == 1 && front[0].slot().is_some() {
+                in_slot |= 1 << input;
+                continue;
+            }
             for &id in front.iter().chain(back) {
                 if self.met.insert(input, id) {
                     self.accounts[input].meets();
                 }
             }
+        }
+        let mut first = if in_slot == 0 { 0 } else { self.met.insert_in_slot(place.number(), in_slot) };
+        while first != 0 {
+            self.accounts[first.trailing_zeros() as usize].meets();
+            first &= first - 1;
         }
         self.table.at(place).0.set_met();
     }

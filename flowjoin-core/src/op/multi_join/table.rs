@@ -17,7 +17,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     /// Takes in the changes of a block; returns false when the outbox is full.
     pub(super) fn fold_table(&mut self, input: usize, cx: &mut Cx<'_>) -> Result<bool, OpError> {
         while let Some(change) = self.coming.next() {
-            let Located { hash, time, place, id, kind, is_null } = change;
+            let Located { hash, time, place, id, kind, is_null, .. } = change;
             match (place, kind) {
                 _ if is_null => self.on_null_key(input, &change)?,
                 (Some(place), table_change::PUT) => {
