@@ -294,3 +294,21 @@ fn a_source_is_not_its_own_dead_letter_file() {
     assert!(StreamSource::<Order>::bad_records(&source).is_err());
     assert_eq!(directory.text("orders.jsonl"), "{\"id\":1}\n");
 }
+
+#[test]
+fn a_change_of_a_table_that_is_read_as_a_row_says_how_it_is_opened() {
+    let directory = Directory::new();
+    let after = r#"{"before":null,"after":{"id":1},"op":"c"}"#;
+    for (line, door) in [
+        (after.to_string(), "flow.table(Debezium::json(path))"),
+        (format!(r#"{{"schema":{{}},"payload":{after}}}"#), "flow.table(Debezium::json(path))"),
+        (format!(r#"{{"key":{{"id":1}},"value":{after}}}"#), "flow.table(Debezium::json(path))"),
+        (r#"{"key":1,"value":null}"#.to_string(), "flow.table(JsonLines::table(path))"),
+        (r#"{"op":"-D","row":{"id":1}}"#.to_string(), "flow.table(JsonLines::table(path))"),
+    ] {
+        let all = read::<Order>(&JsonLines::file(directory.write("orders.jsonl", &line)));
+        assert!(all.reasons()[0].contains(door), "{line}: {:?}", all.reasons());
+    }
+    let plain = read::<Order>(&JsonLines::file(directory.write("orders.jsonl", r#"{"name":1}"#)));
+    assert!(!plain.reasons()[0].contains("looks like"), "{:?}", plain.reasons());
+}

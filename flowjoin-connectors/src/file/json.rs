@@ -11,6 +11,7 @@ use super::json_table::JsonTable;
 use super::lines::{Line, Lines, SHOWN_BYTES};
 use super::reader::{Decode, Decoded, Failure, FileReader, Outcome};
 use super::{FileSet, OnBad, json_place};
+use crate::json::Object;
 
 /// Files with one JSON value a line, as a source; and the door to tables and sinks of JSON Lines.
 ///
@@ -152,7 +153,22 @@ fn decode<T: Data>(line: &[u8]) -> Outcome<T> {
     }
     match utf8(line).and_then(json_place::read) {
         Ok(row) => Outcome::Row(row),
-        Err(reason) => Outcome::Bad { reason, raw: line.to_vec() },
+        Err(reason) => Outcome::Bad { reason: reason + of_a_table(line), raw: line.to_vec() },
+    }
+}
+
+/// A remedy, if a line that is no row looks like a change of a table.
+fn of_a_table(line: &[u8]) -> &'static str {
+    let Ok(object) = serde_json::from_slice::<Object<'_>>(line) else { return "" };
+    let event = |object: &Object<'_>| object.has("op") && (object.has("before") || object.has("after"));
+    let payload = object.get("payload").or_else(|| object.get("value"));
+    let inner = payload.and_then(|text| serde_json::from_str::<Object<'_>>(text).ok());
+    if event(&object) || inner.is_some_and(|inner| event(&inner) || inner.has("payload")) {
+        "; this looks like a change event of Debezium: open it as a table, `flow.table(Debezium::json(path))`"
+    } else if object.has("key") && object.has("value") || object.has("op") {
+        "; this looks like a change of a table: open it as one, `flow.table(JsonLines::table(path))`"
+    } else {
+        ""
     }
 }
 

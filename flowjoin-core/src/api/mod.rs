@@ -22,7 +22,7 @@ pub use interval::IntervalJoin;
 pub use keyed::KeyedStream;
 pub use mode::{Accepts, Append, AppendOnly, Changelog, MergeMode, Mode};
 pub use multi::{MultiJoin, multi_join};
-pub use owed::{BoundsGiven, NeedsBounds, NeedsTtl, TtlGiven};
+pub use owed::{BoundsGiven, ConditionInPlace, KeyGiven, NeedsBounds, NeedsTtl, ResultGiven, TtlGiven};
 pub use policy::{Eager, EagerAfter, ExpiryPolicy, Final, GapPolicy, GapsClose, Retract, Silent, Truth, Unmatch};
 pub use stream::Stream;
 pub use table::Table;

@@ -1,4 +1,4 @@
-//! Joins that still owe something: a time-to-live, or bounds.
+//! Joins that still owe something: a time-to-live, bounds, a `select`; and streams that owe a key.
 //!
 //! Their `select` exists only to say so: it cannot be called, and gives whatever is asked of it, so that nothing that
 //! follows is an error too.
@@ -6,6 +6,9 @@
 use std::panic::Location;
 
 use super::flow::Output;
+use super::interval::IntervalJoin;
+use super::multi::MultiJoin;
+use super::stream::Stream;
 use crate::state::{Clock, Ttl};
 use crate::time::Span;
 
@@ -33,7 +36,101 @@ pub trait TtlGiven {}
 )]
 pub trait BoundsGiven {}
 
+/// The promise that a join says what its results are.
+#[diagnostic::on_unimplemented(
+    message = "this join does not say what its results are",
+    label = "call `.select(..)` before this",
+    note = "`.select(|order, payment| ..)` makes a row of each pair; `.into_tuples()` copies the rows, `.into_rows()` ends `where_exists`"
+)]
+pub trait ResultGiven {}
+
+/// The promise that a condition stands where it is looked for.
+#[diagnostic::on_unimplemented(
+    message = "this condition comes after the join has said how long its rows are kept",
+    label = "call `.on(..)` before `.ttl(..)` or `.keep_forever()`",
+    note = "a condition belongs to the input before it: `a.join(b).on(|a, b| ..).ttl(hours(24))`"
+)]
+pub trait ConditionInPlace {}
+
+/// The promise that a stream is keyed.
+#[diagnostic::on_unimplemented(
+    message = "this stream is not keyed, and only keyed streams can be joined",
+    label = "call `.keyed()` or `.key_by(|row| ..)` before this",
+    note = "`.keyed()` takes the key of the row's `Keyed`, `.key_by(|row| row.user_id)` any other"
+)]
+pub trait KeyGiven {}
+
+impl<T, M> Stream<T, M> {
+    /// Cannot be called: a stream has to be keyed to be joined, by `.keyed()` or `.key_by(..)`.
+    pub fn join<I, R>(self, _right: I) -> R
+    where
+        Self: KeyGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: a stream has to be keyed to be joined, by `.keyed()` or `.key_by(..)`.
+    pub fn interval_join<I, R>(self, _right: I) -> R
+    where
+        Self: KeyGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: a stream has to be keyed to be joined, by `.keyed()` or `.key_by(..)`.
+    pub fn where_exists<I, R>(self, _right: I) -> R
+    where
+        Self: KeyGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: a stream has to be keyed to be joined, by `.keyed()` or `.key_by(..)`.
+    pub fn where_not_exists<I, R>(self, _right: I) -> R
+    where
+        Self: KeyGiven,
+    {
+        unreachable!("{OWED}")
+    }
+}
+
+impl<I, X> MultiJoin<I, X> {
+    /// Cannot be called: the join owes `.select(..)`.
+    pub fn sink_to<S, R>(self, _sink: S) -> R
+    where
+        Self: ResultGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: a condition stands before `.ttl(..)` or `.keep_forever()`.
+    pub fn on<F, R>(self, _condition: F) -> R
+    where
+        Self: ConditionInPlace,
+    {
+        unreachable!("{OWED}")
+    }
+}
+
+impl<A, B> IntervalJoin<A, B> {
+    /// Cannot be called: the join owes `.select(..)`.
+    pub fn sink_to<S, R>(self, _sink: S) -> R
+    where
+        Self: ResultGiven,
+    {
+        unreachable!("{OWED}")
+    }
+}
+
 impl<J> NeedsTtl<J> {
+    /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`, and then `.select(..)`.
+    pub fn sink_to<S, R>(self, _sink: S) -> R
+    where
+        Self: TtlGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
     /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`.
     pub fn select<F, R>(self, _select: F) -> R
     where

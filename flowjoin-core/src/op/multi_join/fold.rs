@@ -33,6 +33,8 @@ pub struct Group {
     pub cause: Option<EventTime>,
     // The row that the first half of an update took back, until its second half comes.
     updating: bool,
+    // Rows that go and are still in the list: where they are many they are taken out of it at once.
+    leaving: Vec<RowId>,
 }
 
 impl Folding {
@@ -168,7 +170,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let before = pairs.replace(at, id, rows);
             return self.gone(input, before, false);
         }
-        let standing = self.take_standing(input, place, hash, id);
+        let standing = self.take_standing(input, (place, hash), number, id);
         let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut Rows { rows: &mut *self.rows, input });
         if let Some(old) = standing {
             pairs.push(Pair::updated(old, id), rows);
@@ -199,7 +201,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             }
             return self.gone(input, new, true);
         }
-        let Some(old) = self.take_standing(input, place, hash, id) else {
+        let Some(old) = self.take_standing(input, (place, hash), number, id) else {
             self.accounts[input].orphan += 1;
             return;
         };
@@ -210,13 +212,19 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 
     // Takes the row out of a list that is the same as this one.
-    fn take_standing(&mut self, input: usize, place: Place, hash: u64, id: RowId) -> Option<RowId> {
+    fn take_standing(&mut self, input: usize, (place, hash): (Place, u64), number: usize, id: RowId) -> Option<RowId> {
         let rows = &mut self.rows;
         let old = match &mut self.index[input] {
             Some(index) => {
                 let print = rows.print(input, id);
                 let old = index.find(hash, print, |other| rows.same(input, other, id))?;
                 index.remove(hash, print, old);
+                // By the index it is not found again, so the list need not be looked through for each.
+                let group = &mut self.folding.groups[number];
+                if group.pairs.are_many() {
+                    group.leaving.push(old);
+                    return Some(old);
+                }
                 old
             }
             None => {
@@ -228,6 +236,27 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let (lists, spill) = self.table.at(place);
         lists.remove(input, old, spill);
         Some(old)
+    }
+
+    // Takes rows out of a list: one by one, or where they are many by putting those that stay in their places.
+    fn take_out(&mut self, place: Place, input: usize, mut leaving: Vec<RowId>) {
+        let (lists, spill) = self.table.at(place);
+        if leaving.len() <= FEW_LEAVING {
+            for id in leaving {
+                lists.remove(input, id, spill);
+            }
+            return;
+        }
+        leaving.sort_unstable();
+        let (front, back) = lists.list(input, spill);
+        let all: Vec<RowId> = front.iter().chain(back).copied().collect();
+        for &id in &all {
+            // Each is the first one when its turn comes.
+            lists.remove(input, id, spill);
+        }
+        for id in all.into_iter().filter(|id| leaving.binary_search(id).is_err()) {
+            lists.push(input, id, spill);
+        }
     }
 
     /// A row leaves that has come, by a retraction of its own or because another takes its place.
@@ -269,7 +298,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let (place, hash, cause) = (group.place.take(), group.hash, group.cause.unwrap_or(EventTime::MIN));
             let place = place.expect("a group has a place until it is told");
             let pairs = group.pairs.take();
+            let leaving = std::mem::take(&mut group.leaving);
             self.table.at(place).0.touch(0);
+            self.take_out(place, input, leaving);
             self.emit_change(place, input, &pairs, cause);
             let (lists, spill) = self.table.at(place);
             for pair in pairs.iter().filter(|pair| !pair.new.is_missing()) {
@@ -297,3 +328,6 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
 /// Keys whose changes are folded together, to which those of one block may be added. Their entries and rows fit the
 /// second-level cache, so that telling what has changed costs no second trip to memory.
 const KEYS_MAX: usize = 384;
+
+/// So many rows are taken out of a list one by one.
+const FEW_LEAVING: usize = 16;

@@ -54,6 +54,11 @@ impl Pairs {
         self.index = None;
     }
 
+    /// Whether they are so many that they are found by an index.
+    pub fn are_many(&self) -> bool {
+        self.index.is_some()
+    }
+
     /// Notes a change, as the last one.
     pub fn push<K: Key, const N: usize>(&mut self, pair: Pair, rows: &mut Rows<'_, K, N>) {
         self.list.push(pair);

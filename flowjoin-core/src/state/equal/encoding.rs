@@ -32,8 +32,9 @@ impl Out for Vec<u8> {
     }
 }
 
-/// Why a row is not written to its end.
+/// Why a row is not written to its end. It is one word, so that the result of each step fits into registers.
 #[derive(Debug)]
+#[allow(clippy::box_collection)]
 pub struct Stop(Option<Box<String>>);
 
 impl Stop {

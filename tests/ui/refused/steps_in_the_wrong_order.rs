@@ -1,0 +1,25 @@
+//! Joins that are ended too soon, conditions that come too late, and a stream that is joined before it is keyed.
+
+use flowjoin::prelude::*;
+
+#[derive(Clone, Serialize, Deserialize, Event, Keyed)]
+#[event(time = placed_at)]
+struct Order {
+    #[key]
+    order_id: u64,
+    amount: i64,
+    placed_at: EventTime,
+}
+
+fn main() {
+    let flow = Flow::new("mistake");
+    let unkeyed = flow.stream::<Order>(JsonLines::file("orders.jsonl"));
+    let orders = unkeyed.clone().keyed();
+
+    unkeyed.join(orders.clone()).ttl(hours(1)).into_tuples().sink_to(JsonLines::sink("pairs.jsonl"));
+
+    let twice = orders.clone().join(orders.clone()).ttl(hours(1)).on(|one, other| one.amount < other.amount);
+    twice.select(|one, other| one.amount + other.amount).sink_to(JsonLines::sink("sums.jsonl"));
+
+    orders.clone().join(orders.clone()).ttl(hours(1)).sink_to(JsonLines::sink("pairs.jsonl"));
+}
