@@ -33,8 +33,7 @@ impl Loaded {
         Loaded { at: Some(time), quiet: None }
     }
 
-    /// Also when no change has come for so long, on the clock of the machine; counted from the first sign of life of
-    /// either side.
+    /// Also when no change has come for so long, on the clock of the machine, since the flow began or the last one came.
     pub const fn quiet_for(span: Span) -> Loaded {
         Loaded { at: None, quiet: Some(span) }
     }
@@ -79,12 +78,12 @@ struct Loading<K> {
     until: Loaded,
     held: Vec<Arrival<K>>,
     earliest: Option<EventTime>,
-    quiet_since: Option<ProcTime>,
+    quiet_since: ProcTime,
 }
 
 impl<K> Loading<K> {
     fn deadline(&self) -> Option<ProcTime> {
-        Some(self.quiet_since?.plus(self.until.quiet?))
+        Some(self.quiet_since.plus(self.until.quiet?))
     }
 }
 
@@ -92,9 +91,9 @@ const PROBES: usize = 0;
 const TABLE: usize = 1;
 
 impl<K: Key> SnapshotJoin<K> {
-    /// A join over these rows, that waits for its table if it is said until when.
-    pub fn new(optional: bool, load: Option<Loaded>, rows: Box<dyn JoinRows<K, 2>>) -> Self {
-        let loading = |until| Loading { until, held: Vec::new(), earliest: None, quiet_since: None };
+    /// A join over these rows, that waits for its table if it is said until when, and from when on.
+    pub fn new(optional: bool, load: Option<(Loaded, ProcTime)>, rows: Box<dyn JoinRows<K, 2>>) -> Self {
+        let loading = |(until, quiet_since)| Loading { until, held: Vec::new(), earliest: None, quiet_since };
         SnapshotJoin {
             optional,
             load: load.map(loading),
@@ -242,12 +241,12 @@ impl<K: Key> SnapshotJoin<K> {
         }
     }
 
-    // Something has come of the table, or the clock of its quiet begins.
+    // Something has come: where it is of the table, that is not quiet.
     fn stir(&mut self, input: usize, now: ProcTime) {
         if let Some(loading) = &mut self.load
-            && (input == TABLE || loading.quiet_since.is_none())
+            && input == TABLE
         {
-            loading.quiet_since = Some(now);
+            loading.quiet_since = now;
         }
     }
 

@@ -18,7 +18,7 @@ use crate::op::multi_join::{Emit, OnExpiry};
 use crate::op::snapshot_join::Loaded;
 use crate::op::{Operator, Port};
 use crate::state::StateSpec;
-use crate::time::Span;
+use crate::time::{ProcTime, Span};
 
 pub use stage::{Stage, Stages};
 
@@ -157,6 +157,8 @@ pub struct BuildCx {
     pub batching: Batching,
     /// A bit for each input of a join that takes the changes of a table as its source tells them.
     pub tables: u16,
+    /// When that is.
+    pub now: ProcTime,
 }
 
 /// Makes the operator of one task.

@@ -80,6 +80,7 @@ impl<T> Agenda<T> {
                 break;
             }
         }
+        self.open = self.others.remove(&self.number).or_else(|| self.spare.pop()).unwrap_or_default();
         self.len -= into.len() - before;
     }
 

@@ -140,15 +140,19 @@ impl<K: Key> TemporalJoin<K> {
         self.dropped.extend(inserted.replaced);
         // When the newer of two neighbours holds, the older is not needed any more.
         let superseded = if inserted.before.is_some() { Some(time) } else { inserted.until };
+        let horizon = self.horizon();
+        let mut is_over = false;
         for at in superseded.into_iter().chain(self.versions.end_of(time)) {
-            self.pruning.push(Due { at: at.as_millis(), id: RowId::MISSING, hash });
-        }
-        if is_late {
-            // It may be needed by nobody, or have taken the place of one that is not.
-            self.versions.prune(hash, self.horizon(), &mut self.dropped);
-            if self.dropped.len() + self.combos.len() >= COMBOS_MAX {
-                self.select(out);
+            match at <= horizon {
+                true => is_over = true,
+                false => self.pruning.push(Due { at: at.as_millis(), id: RowId::MISSING, hash }),
             }
+        }
+        if is_over {
+            self.versions.prune(hash, horizon, &mut self.dropped);
+        }
+        if self.dropped.len() + self.combos.len() >= COMBOS_MAX {
+            self.select(out);
         }
     }
 
@@ -310,7 +314,10 @@ impl<K: Key> Operator for TemporalJoin<K> {
         Ok(())
     }
 
-    fn on_end(&mut self, _: &mut Cx<'_>) -> Result<(), OpError> {
+    fn on_end(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        // Rows at the end of time may have come after the watermark had reached that.
+        self.tell(Watermark::END, cx.out);
+        self.let_go(cx.out);
         // What is held of the table serves nobody any more.
         let account = &mut self.accounts[VERSIONS];
         account.unmatched += std::mem::take(&mut account.open);
