@@ -98,7 +98,11 @@ impl<T: Keyed> Versions<T> {
             flow.report(told("it is made of a changelog, whose changes are folded"), place);
         }
         if table.ttl.is_some() {
-            flow.report(told("it has a time-to-live; say `.keep_versions(..)` of the join instead"), place);
+            let message = format!(
+                "`{label}` has a time-to-live, which a temporal join does not know: say how long a version holds by \
+                 `.keep_versions(..)` of the join"
+            );
+            flow.report(message, place);
         }
         let keyed = KeyMark::of::<T::Key>(T::key_name());
         debug_assert_eq!(port, crate::op::Port::MAIN, "a table is read by its main port");
