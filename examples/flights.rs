@@ -155,13 +155,9 @@ pub(crate) fn with_newest<const DAYS_BACK: i64>(
     weather: Stream<Weather<DAYS_BACK>>,
 ) -> Stream<(i64, i64)> {
     let minutes = |flight: &Flight, weather: &Weather<DAYS_BACK>| flight.time_hour.since(weather.time_hour);
-    flights
-        .key_by(|flight| flight.origin.clone())
-        .temporal_join(weather.latest_by_key())
-        .named("newest")
-        .select(move |flight, weather| {
-            (minutes(flight, weather).as_millis() / 60_000, weather.wind_dir.unwrap_or_default())
-        })
+    flights.key_by(|flight| flight.origin.clone()).temporal_join(weather.latest_by_key()).named("newest").select(
+        move |flight, weather| (minutes(flight, weather).as_millis() / 60_000, weather.wind_dir.unwrap_or_default()),
+    )
 }
 
 /// Each flight with its plane; a flight whose plane is not in the table, or that has no tail number, stays without.

@@ -63,7 +63,8 @@ fn priced_by_sqlite(directory: &Directory) -> Vec<[i64; 3]> {
         )
         .unwrap();
     for row in directory.lines("in/orders") {
-        let values = params![number(&row["order_id"]), number(&row["user_id"]), number(&row["amount"]), time(&row["placed_at"])];
+        let values =
+            params![number(&row["order_id"]), number(&row["user_id"]), number(&row["amount"]), time(&row["placed_at"])];
         database.execute("INSERT INTO orders VALUES (?1, ?2, ?3, ?4)", values).unwrap();
     }
     // What is lost is so from the newest time before it in the file.

@@ -202,7 +202,20 @@ impl Run {
         let node = plan.nodes().iter().find(|node| node.name == join).expect("a join of that name");
         let inputs: Vec<String> = node.state.iter().map(|spec| spec.input.clone()).collect();
         for (input, account) in inputs.iter().zip(self.flow.figures(join).accounts) {
-            let Account { rows, matched, unmatched, late, expired, null_key, bad, retracted, orphan, open, never_seen, no_version } = account;
+            let Account {
+                rows,
+                matched,
+                unmatched,
+                late,
+                expired,
+                null_key,
+                bad,
+                retracted,
+                orphan,
+                open,
+                never_seen,
+                no_version,
+            } = account;
             let buckets = [
                 ("rows", rows),
                 ("matched", matched),

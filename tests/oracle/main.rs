@@ -12,6 +12,7 @@ mod history;
 mod interval;
 mod keyed;
 mod policies;
+mod snapshot;
 mod tables;
 mod temporal;
 

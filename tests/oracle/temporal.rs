@@ -119,8 +119,12 @@ fn spans() -> impl Strategy<Value = Option<Span>> {
 
 fn specs() -> impl Strategy<Value = Spec> {
     let made = prop_oneof![2 => Just(Made::OfChanges), 1 => Just(Made::OfChangesAndShown), 1 => Just(Made::OfFacts)];
-    (any::<bool>(), spans(), spans(), made)
-        .prop_map(|(optional, keep, correct, made)| Spec { optional, keep, correct, made })
+    (any::<bool>(), spans(), spans(), made).prop_map(|(optional, keep, correct, made)| Spec {
+        optional,
+        keep,
+        correct,
+        made,
+    })
 }
 
 // All times of a history lie in 40 ms from here.

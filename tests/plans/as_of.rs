@@ -24,7 +24,9 @@ fn mistakes(build: impl FnOnce(&Flow), expected: Expect) {
 
 #[test]
 fn orders_at_the_level_of_their_time() {
-    check(|flow| vip::priced(flow, "in", "out"), expect![[r#"
+    check(
+        |flow| vip::priced(flow, "in", "out"),
+        expect![[r#"
         flow test
         └─ sink orders-priced (json lines, out/orders-priced.jsonl)              append-only
            └─ temporal join priced on user_id [orders, vip-levels?]              append-only
@@ -34,7 +36,8 @@ fn orders_at_the_level_of_their_time() {
               └─ table vip-levels by user_id, versions                           changelog
                  └─ ⇄ source vip-levels (json lines table, in/vip-levels.jsonl)  time since, out of order ≤ 1h, idle 1m
         stages: 3, exchanges: 2 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -50,7 +53,9 @@ fn a_temporal_join_that_corrects_and_one_of_facts() {
             levels.sink_to(JsonLines::upsert("out/levels.jsonl"));
             let paid = payments(flow).latest_by_key();
             let shipped = shipments(flow).key_by(|s| s.order_id).temporal_join(paid.optional());
-            shipped.select(|s: &Shipment, p: Option<&Payment>| (s.order_id, p.is_some())).sink_to(JsonLines::sink("out/p.jsonl"));
+            shipped
+                .select(|s: &Shipment, p: Option<&Payment>| (s.order_id, p.is_some()))
+                .sink_to(JsonLines::sink("out/p.jsonl"));
         },
         expect![[r#"
             flow test

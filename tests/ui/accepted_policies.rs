@@ -68,7 +68,8 @@ fn as_of(flow: &Flow) {
     late.sink_to(JsonLines::sink("late.jsonl"));
     let told: Stream<_> = join.keep_versions(days(1)).select(|a, t| (a.id, t.worth));
     told.sink_to(JsonLines::sink("told.jsonl"));
-    let (told, alone) = stream("a").temporal_join(table.optional()).named("left").select_with_unmatched(|a, t| (a.id, t.is_some()));
+    let (told, alone) =
+        stream("a").temporal_join(table.optional()).named("left").select_with_unmatched(|a, t| (a.id, t.is_some()));
     told.sink_to(JsonLines::sink("left.jsonl"));
     alone.sink_to(JsonLines::sink("alone.jsonl"));
     let facts = flow.stream::<Fact>(JsonLines::file("f.jsonl")).latest_by_key();

@@ -41,7 +41,8 @@ pub(super) fn snapshot_join<A: JoinInput, B: JoinInput>(
 ) -> SnapshotJoin<A, B> {
     let placed = JoinDraft { inputs: vec![probes.lower(), table.lower()], name: None, place }.place();
     if placed.draft.inputs[1].ttl.is_some() {
-        let message = "a snapshot join keeps the rows of its table for as long as they stand: leave out the time-to-live";
+        let message =
+            "a snapshot join keeps the rows of its table for as long as they stand: leave out the time-to-live";
         placed.draft.flow().report(message.to_string(), place);
     }
     SnapshotJoin { placed, load: None, inputs: PhantomData }

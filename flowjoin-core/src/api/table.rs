@@ -24,9 +24,9 @@ use super::multi::MultiJoin;
 use super::owed::NeedsTtl;
 use super::stream::Stream;
 use crate::batch::{AnyBatch, Batch};
+use crate::error::TimeError;
 use crate::io::erased::erase_table;
 use crate::io::{ByKey, Sink, TableChange, TableSource, changes};
-use crate::error::TimeError;
 use crate::key::Key;
 use crate::op::Port;
 use crate::op::chain::{Apply, BatchFn};
@@ -330,14 +330,7 @@ fn normalized(
     let flow = from.flow.clone();
     let name = from.label.clone();
     let state = StateSpec { input: name.clone(), shape, keeps: Keeps::Standing };
-    let node = flow.add(NewNode {
-        name,
-        op,
-        inputs: &[from],
-        ports,
-        build,
-        place,
-    });
+    let node = flow.add(NewNode { name, op, inputs: &[from], ports, build, place });
     flow.keeps(node.from, vec![state]);
     Output { port: Port::MAIN, ..node }
 }

@@ -5,7 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use flowjoin_core::api::Accepts;
 use flowjoin_core::io::TableChange;
 use flowjoin_core::{
-    Event, EventTime, Flow, Keyed, Mode, ProcTime, Progress, RowKind, Span, Stream, Table, TimeError, Watermark, Watermarks,
+    Event, EventTime, Flow, Keyed, Mode, ProcTime, Progress, RowKind, Span, Stream, Table, TimeError, Watermark,
+    Watermarks,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
