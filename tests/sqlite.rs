@@ -1,6 +1,7 @@
 //! The temporal join of `examples/vip.rs` and the interval join of `examples/interval.rs`, against SQLite over the same
 //! input files.
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::duplicate_mod, reason = "both makers of input bring their random numbers")]
 
 use std::path::PathBuf;
 

@@ -2,6 +2,7 @@
 
 use super::script::*;
 use expect_test::expect;
+use flowjoin::io::{Patch, TableChange};
 use flowjoin::prelude::*;
 
 fn told(probe: &Row, version: Option<&Row>) -> String {
@@ -337,4 +338,50 @@ fn facts_make_a_table_of_versions() {
               a: rows 2, matched 2
               f: rows 2, matched 2"#]],
     );
+}
+
+#[test]
+fn the_ends_of_time_are_ordinary_times() {
+    check(
+        left,
+        "put t 1 first @min, 1 last @max
+         a 1 p @min, 1 q @0, 1 r @max
+         wm 1
+         wm 2
+         end",
+        expect![[r#"
+            put t 1 first @min, 1 last @max
+            a 1 p @min, 1 q @0, 1 r @max
+            wm 1
+              out +I p first @-9223372036854775808
+              out +I q first @0
+            wm 2
+            end
+              out +I r last @9223372036854775807"#]],
+    );
+}
+
+#[test]
+fn a_row_that_is_told_in_part_is_a_version_of_its_own_and_all_can_be_deleted_at_once() {
+    let mut t = flowjoin_testkit::TestFlow::parallel(4, left);
+    let row = |name: &str, at: i64| Row { key: Some(1), name: name.to_string(), at: EventTime::from_millis(at) };
+    let patch: Patch<Row> = std::sync::Arc::new(|before| match before {
+        Some(before) => Ok(Row { at: EventTime::from_millis(20), name: format!("{}+", before.name), ..before.clone() }),
+        None => Err("there is nothing to patch".to_string()),
+    });
+    let at = |time: i64| Some(EventTime::from_millis(time));
+    t.change_all(
+        "t",
+        vec![
+            TableChange::Put(row("v10", 10)),
+            // The row says itself from when on it holds.
+            TableChange::Patch { key: Some(1), time: at(99), patch: patch.clone() },
+            TableChange::Patch { key: Some(2), time: at(99), patch },
+            TableChange::Truncate { time: at(30) },
+        ],
+    );
+    assert_eq!(t.take_bad().len(), 1, "there is no row of the second key");
+    t.send_all("a", vec![row("p19", 19), row("p20", 20), row("p30", 30)]);
+    t.end_all();
+    assert_eq!(t.text("out"), "+I p19 v10\n+I p20 v10+\n+I p30 -");
 }

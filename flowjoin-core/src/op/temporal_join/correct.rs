@@ -26,6 +26,7 @@ impl<K: Key> Kept<K> {
         Kept { span, line: Timeline::default(), leaving: Agenda::default(), matched: Bits::default() }
     }
 
+    /// How far behind the watermark probes are corrected.
     pub fn span(&self) -> Span {
         self.span
     }
@@ -46,6 +47,7 @@ impl<K: Key> Kept<K> {
         self.leaving.earliest()
     }
 
+    /// Bytes taken.
     pub fn bytes(&self) -> u64 {
         self.line.bytes() + self.leaving.bytes() + self.matched.bytes()
     }
