@@ -365,7 +365,7 @@ fn the_ends_of_time_are_ordinary_times() {
 fn a_row_that_is_told_in_part_is_a_version_of_its_own_and_all_can_be_deleted_at_once() {
     let mut t = flowjoin_testkit::TestFlow::parallel(4, left);
     let row = |name: &str, at: i64| Row { key: Some(1), name: name.to_string(), at: EventTime::from_millis(at) };
-    let patch: Patch<Row> = std::sync::Arc::new(|before| match before {
+    let patch = Patch::new(|before: Option<&Row>| match before {
         Some(before) => Ok(Row { at: EventTime::from_millis(20), name: format!("{}+", before.name), ..before.clone() }),
         None => Err("there is nothing to patch".to_string()),
     });
@@ -375,8 +375,8 @@ fn a_row_that_is_told_in_part_is_a_version_of_its_own_and_all_can_be_deleted_at_
         vec![
             TableChange::Put(row("v10", 10)),
             // The row says itself from when on it holds.
-            TableChange::Patch { key: Some(1), time: at(99), patch: patch.clone() },
-            TableChange::Patch { key: Some(2), time: at(99), patch },
+            TableChange::Patch { key: Some(1), time: at(99), patch: Box::new(patch.clone()) },
+            TableChange::Patch { key: Some(2), time: at(99), patch: Box::new(patch) },
             TableChange::Truncate { time: at(30) },
         ],
     );

@@ -164,7 +164,7 @@ fn play(t: &mut TestFlow, model: &mut Model, act: &Act) {
             model.standing.extend(key.map(|key| (key, row)));
         }
         Act::Delete(key) if !model.table_ended => {
-            t.change_all(NAMES[1], vec![TableChange::<Standing>::Delete { key: Some(key), time: None }]);
+            t.change_all(NAMES[1], vec![TableChange::<Standing>::delete(Some(key))]);
             model.standing.remove(&key);
         }
         Act::Of(Step::Watermark { input, at: time }) => hear(t, model, input, at(time)),

@@ -345,7 +345,7 @@ pub fn arrive<K: Key, T: Data>(
 pub fn stage<K: Key, T: Data>(
     waiting: &mut VecDeque<T>,
     batch: AnyBatch,
-    Lateness { late_before, not_before }: Lateness,
+    Lateness { late_before, not_before, not_after }: Lateness,
     staged: &mut VecDeque<Staged<K>>,
     mut on_late: impl FnMut(T, EventTime, RowKind),
 ) -> Result<u64, OpError> {
@@ -360,7 +360,7 @@ pub fn stage<K: Key, T: Data>(
             on_late(row, time, kind);
             continue;
         }
-        staged.push_back(Staged { key, hash, time: time.max(not_before), kind });
+        staged.push_back(Staged { key, hash, time: time.max(not_before).min(not_after), kind });
         waiting.push_back(row);
     }
     Ok(late)
