@@ -77,6 +77,7 @@ fn build(flow: &Flow, workload: Workload, size: Size, partitions: usize) -> (Sum
         Workload::Mj3Left => mj3_left(flow, size, partitions).sink_to(CountSink::new("joined", &joined)),
         Workload::Updates => updating(flow, size, partitions).sink_to(CountSink::new("joined", &joined)),
         Workload::Mj10 => mj10(flow, size, partitions).sink_to(CountSink::new("joined", &joined)),
+        Workload::Temporal => temporal(flow, size, partitions).sink_to(CountSink::new("joined", &joined)),
         Workload::Interval | Workload::IntervalLeft => {
             let orders = source(flow, "orders", size.rows(), partitions, workload::timed_order).key_by(|o| o.order_id);
             let payments = source(flow, "payments", size.rows(), partitions, workload::timed_payment);
@@ -105,6 +106,16 @@ fn build(flow: &Flow, workload: Workload, size: Size, partitions: usize) -> (Sum
 
 fn source<T: Event>(flow: &Flow, name: &str, rows: u64, partitions: usize, row: fn(u64) -> T) -> Stream<T> {
     flow.stream::<T>(Generate::new(name, row).count(rows).partitions(partitions))
+}
+
+fn temporal(flow: &Flow, size: Size, partitions: usize) -> Stream<Leveled> {
+    let users = size.users();
+    let orders = Generate::new("orders", move |index| workload::user_order(index, users));
+    let orders = flow.stream::<workload::UserOrder>(orders.count(size.rows()).partitions(partitions));
+    let levels = Generate::new("vip", move |index| workload::level(index, users));
+    let levels = flow.stream::<workload::Level>(levels.count(size.levels()).partitions(partitions));
+    let join = orders.key_by(|order| order.user_id).temporal_join(levels.latest_by_key());
+    join.select(|order, level| Leveled { order_id: order.order_id, user_id: order.user_id, level: level.level })
 }
 
 fn mj3(flow: &Flow, size: Size, partitions: usize) -> Stream<Order3> {

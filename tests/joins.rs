@@ -16,7 +16,11 @@ mod regular;
 mod rows;
 #[path = "joins/script.rs"]
 mod script;
+#[path = "joins/snapshot.rs"]
+mod snapshot;
 #[path = "joins/tables.rs"]
 mod tables;
+#[path = "joins/temporal.rs"]
+mod temporal;
 #[path = "joins/versions.rs"]
 mod versions;

@@ -56,6 +56,7 @@ fn ours() -> &'static [&'static str] {
         "needs append-only input",
         "only takes append-only rows",
         "has no event time",
+        "has no versions under a key of type",
         "has no key",
         "has no bounds",
         "does not say how long its rows are kept",

@@ -1,4 +1,5 @@
-//! The inputs of the benchmark workload `updates`, and its answer: a plain reference, the oracle, and what is written down.
+//! The inputs of the benchmark workloads `updates` and `temporal`, and their answers: a plain reference, the oracle, and
+//! what is written down.
 
 #[path = "../benches/support/reference.rs"]
 mod reference;
@@ -9,8 +10,9 @@ mod workload;
 
 use std::collections::BTreeMap;
 
-use flowjoin_testkit::oracle::regular;
-use reference::{Inputs, fields, tally};
+use flowjoin::EventTime;
+use flowjoin_testkit::oracle::{AsOf, Temporal, Version, regular};
+use reference::{Inputs, Leveled, fields, tally};
 use updates::{Change, UPDATES, changes_in, order_changes, order_numbers, payment_changes, payment_numbers};
 use workload::{Order, Size, Workload};
 
@@ -41,6 +43,21 @@ fn the_reference_is_the_join_by_its_definition() {
 fn the_answer_at_size_small_is_that_of_the_reference() {
     let found = tally(Inputs::of(Size::Small.rows()).joined());
     assert_eq!(found, Workload::Updates.answer(Size::Small).joined);
+}
+
+#[test]
+fn the_answer_of_temporal_at_size_small_is_that_of_the_reference_which_is_the_definition() {
+    let inputs = Leveled::of(Size::Small);
+    let joined: Vec<_> = inputs.joined().collect();
+    assert_eq!(tally(joined.iter().copied()), Workload::Temporal.answer(Size::Small).joined);
+    let at = EventTime::from_millis;
+    let version = |level: &workload::Level| Version { key: Some(level.user_id), time: at(level.ts), deletes: false };
+    let versions: Vec<_> = inputs.levels.iter().map(version).collect();
+    for (order, row) in inputs.orders.iter().zip(joined).step_by(97) {
+        let held = Temporal::default().at(&versions, &Some(order.user_id), at(order.ts));
+        let AsOf::Version(place) = held else { panic!("every user has a level before all orders") };
+        assert_eq!(row, [order.order_id, order.user_id, u64::from(inputs.levels[place].level)]);
+    }
 }
 
 #[test]

@@ -1,9 +1,12 @@
-//! The answer of `updates` by its definition over complete inputs: what the tables hold in the end, joined.
+//! The answers of `updates` and `temporal` by their definitions over complete inputs: what the tables hold in the end,
+//! joined; and what held at the time of each order.
+
+#![allow(dead_code, reason = "each program that includes this file uses a part of it")]
 
 use std::collections::BTreeMap;
 
 use crate::updates::{Change, PaymentVersion, order_changes, order_numbers, payment_changes, payment_numbers};
-use crate::workload::{Logistics, Order, Tally, logistics};
+use crate::workload::{Level, Logistics, Order, Size, Tally, UserOrder, level, logistics, user_order};
 
 /// The rows of the inputs when all changes have been made.
 pub struct Inputs {
@@ -44,8 +47,36 @@ pub fn fields(order: &Order, payment: &PaymentVersion, delivery: &Logistics) -> 
     [order.order_id, order.amount.into(), payment.method.into(), delivery.status.into()]
 }
 
+/// The orders and levels of `temporal`.
+pub struct Leveled {
+    /// All orders.
+    pub orders: Vec<UserOrder>,
+    /// All levels, in the order in which they come.
+    pub levels: Vec<Level>,
+}
+
+impl Leveled {
+    /// The inputs of a size.
+    pub fn of(size: Size) -> Leveled {
+        let orders = (0..size.rows()).map(|index| user_order(index, size.users())).collect();
+        Leveled { orders, levels: (0..size.levels()).map(|index| level(index, size.users())).collect() }
+    }
+
+    /// The fields of the joined rows.
+    pub fn joined(&self) -> impl Iterator<Item = [u64; 3]> {
+        let mut of_users: BTreeMap<u64, BTreeMap<i64, u32>> = BTreeMap::new();
+        for level in &self.levels {
+            of_users.entry(level.user_id).or_default().insert(level.ts, level.level);
+        }
+        self.orders.iter().filter_map(move |order| {
+            let (_, level) = of_users.get(&order.user_id)?.range(..=order.ts).next_back()?;
+            Some([order.order_id, order.user_id, u64::from(*level)])
+        })
+    }
+}
+
 /// Their count and checksum.
-pub fn tally(rows: impl IntoIterator<Item = [u64; 4]>) -> Tally {
+pub fn tally<const FIELDS: usize>(rows: impl IntoIterator<Item = [u64; FIELDS]>) -> Tally {
     let mut tally = Tally::default();
     rows.into_iter().for_each(|fields| tally.add(fields));
     tally

@@ -30,17 +30,20 @@ pub enum Workload {
     Interval,
     /// As [`Workload::Interval`], and every order without such a payment comes out once as unmatched.
     IntervalLeft,
+    /// orders ⋈ vip on `user_id`, the level that the user had at the order's time.
+    Temporal,
 }
 
 impl Workload {
     /// All workloads, in the order in which they are described.
-    pub const ALL: [Workload; 6] = [
+    pub const ALL: [Workload; 7] = [
         Workload::Mj3,
         Workload::Mj3Left,
         Workload::Updates,
         Workload::Mj10,
         Workload::Interval,
         Workload::IntervalLeft,
+        Workload::Temporal,
     ];
 
     /// The name used on the command line and in reports.
@@ -52,6 +55,7 @@ impl Workload {
             Workload::Mj10 => "mj10",
             Workload::Interval => "interval",
             Workload::IntervalLeft => "interval-left",
+            Workload::Temporal => "temporal",
         }
     }
 
@@ -62,6 +66,7 @@ impl Workload {
             Workload::Updates => updates::changes_in(size),
             Workload::Mj10 => WIDE_INPUTS as u64 * size.wide_rows(),
             Workload::Interval | Workload::IntervalLeft => 2 * size.rows(),
+            Workload::Temporal => size.rows() + size.levels(),
         }
     }
 
@@ -89,6 +94,11 @@ impl Workload {
                 Size::Large => Tally::of(12_993_661, 0xd71d_c335_c7d3_463a),
             }),
             Workload::Interval => Answer::joined(interval_answer(size)),
+            Workload::Temporal => Answer::joined(match size {
+                Size::Small => Tally::of(16_384, 0x82a2_c624_686d_0522),
+                Size::Default => Tally::of(2_097_152, 0xa9f8_1800_55bb_55fb),
+                Size::Large => Tally::of(16_777_216, 0x0073_cde5_f59e_da9d),
+            }),
             Workload::IntervalLeft => Answer {
                 joined: interval_answer(size),
                 unmatched: Some(match size {
@@ -147,6 +157,19 @@ impl Size {
             Size::Default => 1 << 18,
             Size::Large => 1 << 21,
         }
+    }
+
+    /// U: how many users there are.
+    pub const fn users(self) -> u64 {
+        match self {
+            Size::Small => 1_000,
+            Size::Default | Size::Large => 100_000,
+        }
+    }
+
+    /// How many rows vip has: one a user, and then a tenth as many as orders.
+    pub const fn levels(self) -> u64 {
+        self.users() + self.rows() / 10
     }
 
     /// How many rows each wide input has: every key once, and a fifth as many rows on keys that were there before.
@@ -217,6 +240,28 @@ pub struct TimedPayment {
     pub method: u32,
 }
 
+/// An order, with the columns that the temporal join reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserOrder {
+    /// The row's index; no two orders share one.
+    pub order_id: u64,
+    /// Below [`Size::users`].
+    pub user_id: u64,
+    /// Milliseconds since the epoch; ascending.
+    pub ts: i64,
+}
+
+/// A row of vip: the level of a user from a time on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Level {
+    /// Below [`Size::users`].
+    pub user_id: u64,
+    /// Below 5.
+    pub level: u32,
+    /// Milliseconds since the epoch; ascending.
+    pub ts: i64,
+}
+
 /// A row of one of the ten wide inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wide {
@@ -260,6 +305,22 @@ pub fn timed_payment(index: u64) -> TimedPayment {
         ts: EPOCH_MS + index as i64 + delay_ms,
         method: (h(3, index) % 4) as u32,
     }
+}
+
+/// Row `index` of orders, for the temporal join over so many users.
+#[inline]
+pub fn user_order(index: u64, users: u64) -> UserOrder {
+    UserOrder { order_id: index, user_id: h(1, index) % users, ts: EPOCH_MS + index as i64 }
+}
+
+/// Row `index` of vip over so many users: first one a user, before all orders, and then one in ten milliseconds.
+#[inline]
+pub fn level(index: u64, users: u64) -> Level {
+    let (user_id, ts) = match index.checked_sub(users) {
+        None => (index, EPOCH_MS - 1),
+        Some(later) => (h(16, index) % users, EPOCH_MS + later as i64 * 10),
+    };
+    Level { user_id, level: (h(17, index) % 5) as u32, ts }
 }
 
 /// Row `index` of wide input `input`, which is below [`WIDE_INPUTS`], over `keys` keys.
@@ -384,5 +445,7 @@ pub const INTERVAL_BEFORE_MS: i64 = 5_000;
 pub const INTERVAL_AFTER_MS: i64 = 30_000;
 /// How late the watermark of orders assumes its rows to be.
 pub const ORDER_DISORDER_MS: i64 = 0;
+/// How late the watermark of vip assumes its rows to be.
+pub const LEVEL_DISORDER_MS: i64 = 0;
 /// How late the watermark of payments assumes its rows to be.
 pub const PAYMENT_DISORDER_MS: i64 = 5_000;

@@ -5,7 +5,8 @@ use flowjoin::{TimeError, Watermarks};
 
 use crate::updates::PaymentVersion;
 use crate::workload::{
-    ABSENT, Logistics, ORDER_DISORDER_MS, Order, PAYMENT_DISORDER_MS, Payment, Tally, TimedOrder, TimedPayment, Wide,
+    ABSENT, LEVEL_DISORDER_MS, Level, Logistics, ORDER_DISORDER_MS, Order, PAYMENT_DISORDER_MS, Payment, Tally,
+    TimedOrder, TimedPayment, UserOrder, Wide,
 };
 
 macro_rules! by_arrival {
@@ -49,7 +50,22 @@ macro_rules! by_time {
         }
     )*};
 }
-by_time!(TimedOrder, ORDER_DISORDER_MS; TimedPayment, PAYMENT_DISORDER_MS);
+by_time!(
+    TimedOrder, ORDER_DISORDER_MS;
+    TimedPayment, PAYMENT_DISORDER_MS;
+    UserOrder, ORDER_DISORDER_MS;
+    Level, LEVEL_DISORDER_MS
+);
+
+impl Keyed for Level {
+    type Key = u64;
+    fn key(&self) -> u64 {
+        self.user_id
+    }
+    fn key_name() -> &'static str {
+        "user_id"
+    }
+}
 
 /// A row of mj3, mj3-left or updates.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -74,6 +90,14 @@ pub struct Paid {
     pub ordered: i64,
     pub paid: i64,
     pub method: u32,
+}
+
+/// A row of the temporal join.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Leveled {
+    pub order_id: u64,
+    pub user_id: u64,
+    pub level: u32,
 }
 
 /// A result row that can be counted.
@@ -105,6 +129,12 @@ impl Counted for Wide10 {
 impl Counted for Paid {
     fn count(&self, adds: bool, tally: &mut Tally) {
         change(tally, adds, [self.order_id, self.ordered as u64, self.paid as u64, u64::from(self.method)]);
+    }
+}
+
+impl Counted for Leveled {
+    fn count(&self, adds: bool, tally: &mut Tally) {
+        change(tally, adds, [self.order_id, self.user_id, u64::from(self.level)]);
     }
 }
 

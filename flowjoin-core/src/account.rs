@@ -21,6 +21,12 @@ pub enum Reason {
     NullKey,
     /// Its time was before the watermark of the operator.
     Late,
+    /// A table has never had a row of its key, as far as was known then.
+    NeverSeen,
+    /// A table had no row of its key that held at its time: none yet, or none any more.
+    NoVersion,
+    /// The row of its key was deleted from a table at or before its time.
+    Deleted,
 }
 
 impl Reason {
@@ -32,6 +38,9 @@ impl Reason {
             Reason::EndOfInput => "end_of_input",
             Reason::NullKey => "null_key",
             Reason::Late => "late",
+            Reason::NeverSeen => "never_seen",
+            Reason::NoVersion => "no_version",
+            Reason::Deleted => "deleted",
         }
     }
 }
@@ -65,6 +74,10 @@ pub struct Account {
     pub orphan: u64,
     /// Rows that are held and have met no partner yet.
     pub open: u64,
+    /// Of the unmatched: rows whose key a table had never seen.
+    pub never_seen: u64,
+    /// Of the unmatched: rows for whose key a table had no row that held at their time, and none that was deleted.
+    pub no_version: u64,
 }
 
 impl Account {
@@ -104,6 +117,8 @@ impl Account {
         self.retracted += other.retracted;
         self.orphan += other.orphan;
         self.open += other.open;
+        self.never_seen += other.never_seen;
+        self.no_version += other.no_version;
     }
 }
 

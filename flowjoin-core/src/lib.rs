@@ -30,6 +30,7 @@ pub use change::{Change, RowKind};
 pub use error::{IoError, OpError, PlanError, PlanErrors, RecordError, TimeError};
 pub use key::{FloatKey, Key, KeyGroup, NullSafe};
 pub use op::normalize::Conflict;
+pub use op::snapshot_join::Loaded;
 pub use record::{Data, Event, Keyed, TimeField, TimeUnit};
 pub use state::{Clock, Ttl};
 pub use time::{EventTime, ProcTime, Span, Watermark, days, hours, millis, minutes, secs};

@@ -146,6 +146,11 @@ impl Generator {
         }
     }
 
+    /// The time of the newest row so far.
+    pub fn newest(&self) -> Option<EventTime> {
+        self.newest
+    }
+
     /// Rows have come; returns `Active` if the partition was idle until now.
     pub fn on_rows(&mut self, now: ProcTime) -> Option<Progress> {
         self.quiet_since = now;

@@ -104,7 +104,7 @@ impl Report {
     }
 }
 
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 14] = [
     "step",
     "input",
     "rows in",
@@ -117,12 +117,16 @@ const COLUMNS: [&str; 12] = [
     "retracted",
     "orphan",
     "open",
+    "(never seen)",
+    "(no version)",
 ];
 
-fn cells(step: &StepReport, input: &InputReport) -> [String; 12] {
-    let Account { rows, matched, unmatched, late, expired, null_key, bad, retracted, orphan, open } = input.account;
-    let numbers = [rows, matched, unmatched, late, expired, null_key, bad, retracted, orphan, open];
-    let mut cells: [String; 12] = Default::default();
+fn cells(step: &StepReport, input: &InputReport) -> [String; 14] {
+    let Account { rows, matched, unmatched, late, expired, null_key, bad, retracted, orphan, open, .. } = input.account;
+    let Account { never_seen, no_version, .. } = input.account;
+    let numbers =
+        [rows, matched, unmatched, late, expired, null_key, bad, retracted, orphan, open, never_seen, no_version];
+    let mut cells: [String; 14] = Default::default();
     cells[0] = format!("{} {}", step.kind, step.name);
     cells[1] = if step.kind == "source" { String::new() } else { input.name.clone() };
     for (cell, number) in cells[2..].iter_mut().zip(numbers) {
@@ -145,19 +149,20 @@ fn grouped(number: u64) -> String {
 }
 
 impl fmt::Display for Report {
-    /// A table with a line an input; columns that are zero for all are left out.
+    /// A table with a line an input; columns that are zero for all are left out. Those in brackets are parts of the
+    /// unmatched.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows: Vec<[String; 12]> =
+        let rows: Vec<[String; 14]> =
             self.steps.iter().flat_map(|step| step.inputs.iter().map(move |input| cells(step, input))).collect();
         let shown: Vec<usize> =
-            (0..12).filter(|&column| column < 4 || rows.iter().any(|row| row[column] != "0")).collect();
+            (0..COLUMNS.len()).filter(|&column| column < 4 || rows.iter().any(|row| row[column] != "0")).collect();
         let width = |column: usize| {
             let cells = rows.iter().map(|row| row[column].chars().count());
             cells.chain([COLUMNS[column].len()]).max().unwrap_or_default()
         };
         let stopped = if self.stopped { ", stopped before its sources had ended" } else { "" };
         writeln!(f, "accounting of flow {} after {:.2} s{stopped}", self.flow, self.elapsed.as_secs_f64())?;
-        let head: [String; 12] = COLUMNS.map(String::from);
+        let head: [String; 14] = COLUMNS.map(String::from);
         for row in std::iter::once(&head).chain(&rows) {
             for &column in &shown {
                 let (cell, width) = (&row[column], width(column));

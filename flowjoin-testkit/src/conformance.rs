@@ -18,6 +18,7 @@ mod model;
 mod rules;
 mod run;
 pub mod spec;
+mod temporal_rules;
 
 pub use cell::{Cell, CellRow, cells};
 pub use engine::{AlignmentView, Engine, EngineError, Observed, OutRow, Record, SideRow, Status, Unbuilt};
@@ -32,6 +33,7 @@ pub use model::{
 };
 pub use rules::{Mismatch, NoRules, Rules};
 pub use run::{Outcome, play, run};
+pub use temporal_rules::TemporalRules;
 
 #[cfg(test)]
 mod tests;

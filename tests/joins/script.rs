@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! a 1 x @100, 1 y @105     a batch of rows for source `a`: key (`-` for null), name, time
+//! put t 1 x @100, 1 y @105 rows put into the table of source `t`, one after the other
+//! del t 1 @110             the rows of keys deleted from it; without a time, the source does not know when
 //! wm 110 | wm a 110        no row before this comes any more, from any source or from one
 //! clock 5ms                processing time goes on
 //! idle a | wake a | end a | end
@@ -16,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use expect_test::Expect;
+use flowjoin::io::TableChange;
 use flowjoin::prelude::*;
 use flowjoin::{Account, Progress, RowKind, Watermark};
 use flowjoin_testkit::{Output, TestFlow, TestSink, TestSource};
@@ -37,6 +40,19 @@ impl Event for Row {
     fn watermarks() -> flowjoin::Watermarks {
         flowjoin::Watermarks::of_field("at").out_of_order(Span::MAX).any_future()
     }
+}
+
+impl Keyed for Row {
+    type Key = Option<u64>;
+
+    fn key(&self) -> Option<u64> {
+        self.key
+    }
+}
+
+/// A source of changes.
+pub fn table(flow: &Flow, source: &str) -> Table<Option<u64>, Row> {
+    flow.table::<Row>(TestSource::new(source))
 }
 
 /// The rows of a source, by key.
@@ -67,13 +83,24 @@ pub fn sink_late(rows: Stream<Late<Row>>, to: &str) {
 /// Runs a script, and compares what comes out.
 #[track_caller]
 pub fn check(build: impl Fn(&Flow), script: &str, expected: Expect) {
+    expected.assert_eq(&played(build, script));
+}
+
+/// As [`check`], for what comes out of several flows alike.
+#[track_caller]
+pub fn check_text(build: impl Fn(&Flow), script: &str, expected: &str) {
+    assert_eq!(played(build, script), expected);
+}
+
+#[track_caller]
+fn played(build: impl Fn(&Flow), script: &str) -> String {
     let alone = Run::new(1, &build).play(script);
-    expected.assert_eq(&alone);
     for tasks in [2, 4] {
         let parallel = Run::new(tasks, &build).play(script);
         // Between keys there is no order.
         assert_eq!(sorted(&parallel), sorted(&alone), "with {tasks} tasks a stage");
     }
+    alone
 }
 
 // The lines under each line of the script, in order of the alphabet.
@@ -87,6 +114,18 @@ fn sorted(trace: &str) -> Vec<String> {
     }
     groups.iter_mut().for_each(|group| group[1..].sort_unstable());
     groups.into_iter().flatten().map(String::from).collect()
+}
+
+// What stands behind the verb and the source.
+fn rest_of(line: &str) -> &str {
+    line.splitn(3, ' ').nth(2).expect("a verb, a source and what it does")
+}
+
+fn deletion(text: &str) -> TableChange<Row> {
+    let mut words = text.split_whitespace();
+    let key = Some(words.next().and_then(|key| key.parse().ok()).expect("a key"));
+    let time = words.next().and_then(|time| time.strip_prefix('@')).map(|time| time.parse().expect("a time"));
+    TableChange::Delete { key, time: time.map(EventTime::from_millis), row: None }
 }
 
 struct Run {
@@ -132,6 +171,11 @@ impl Run {
             ["wm", time] => self.sources.clone().iter().for_each(|source| self.watermark(source, time)),
             ["wm", source, time] => self.watermark(source, time),
             ["clock", span] => drop(self.flow.advance_processing(Span::parse(span).expect("a span"))),
+            ["put", source, ..] => {
+                let puts = rest_of(line).split(',').map(|text| TableChange::Put(row(text))).collect();
+                self.flow.change_all::<Row>(source, puts);
+            }
+            ["del", source, ..] => drop(self.flow.change_all(source, rest_of(line).split(',').map(deletion).collect())),
             ["idle", source] => drop(self.flow.say(source, Progress::Idle)),
             ["wake", source] => drop(self.flow.say(source, Progress::Active)),
             ["end", source] => drop(self.flow.end(source)),
@@ -158,7 +202,20 @@ impl Run {
         let node = plan.nodes().iter().find(|node| node.name == join).expect("a join of that name");
         let inputs: Vec<String> = node.state.iter().map(|spec| spec.input.clone()).collect();
         for (input, account) in inputs.iter().zip(self.flow.figures(join).accounts) {
-            let Account { rows, matched, unmatched, late, expired, null_key, bad, retracted, orphan, open } = account;
+            let Account {
+                rows,
+                matched,
+                unmatched,
+                late,
+                expired,
+                null_key,
+                bad,
+                retracted,
+                orphan,
+                open,
+                never_seen,
+                no_version,
+            } = account;
             let buckets = [
                 ("rows", rows),
                 ("matched", matched),
@@ -170,6 +227,8 @@ impl Run {
                 ("retracted", retracted),
                 ("orphan", orphan),
                 ("open", open),
+                ("of these never seen", never_seen),
+                ("of these without version", no_version),
             ];
             let told = buckets.iter().filter(|(_, rows)| *rows > 0);
             let told: Vec<String> = told.map(|(bucket, rows)| format!("{bucket} {rows}")).collect();

@@ -12,7 +12,9 @@ mod history;
 mod interval;
 mod keyed;
 mod policies;
+mod snapshot;
 mod tables;
+mod temporal;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 

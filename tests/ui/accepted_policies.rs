@@ -59,11 +59,36 @@ fn changelogs(flow: &Flow) {
     by_worth(&table).join(table.optional().keep_forever()).keep_forever().into_tuples().sink_to(sink("tables"));
 }
 
+// The type of the result says whether it can be corrected.
+fn as_of(flow: &Flow) {
+    let stream = |name: &str| flow.stream::<Fact>(JsonLines::file(format!("{name}.jsonl"))).keyed();
+    let table = flow.table::<Fact>(JsonLines::table("t.jsonl"));
+    let join = stream("a").temporal_join(table.clone());
+    let late: Stream<Late<Fact>> = join.late();
+    late.sink_to(JsonLines::sink("late.jsonl"));
+    let told: Stream<_> = join.keep_versions(days(1)).select(|a, t| (a.id, t.worth));
+    told.sink_to(JsonLines::sink("told.jsonl"));
+    let (told, alone) =
+        stream("a").temporal_join(table.optional()).named("left").select_with_unmatched(|a, t| (a.id, t.is_some()));
+    told.sink_to(JsonLines::sink("left.jsonl"));
+    alone.sink_to(JsonLines::sink("alone.jsonl"));
+    let facts = flow.stream::<Fact>(JsonLines::file("f.jsonl")).latest_by_key();
+    let corrected: Stream<(Fact, Fact), Changelog> =
+        stream("a").temporal_join(facts.clone()).correct_late(minutes(5)).named("corrected").into_tuples();
+    corrected.sink_to(JsonLines::changelog("corrected.jsonl"));
+
+    let join = stream("a").snapshot_join(facts.optional()).named("now").after_load(flowjoin::Loaded::caught_up());
+    let now: Stream<_> = join.select(|a, f| (a.id, f.is_some()));
+    now.sink_to(JsonLines::sink("now.jsonl"));
+    // Of a keyed changelog all rows that stand are met.
+    stream("a").snapshot_join(by_worth(&table)).into_tuples().sink_to(JsonLines::sink("all.jsonl"));
+}
+
 // What a user has to name.
 fn by_worth(table: &Table<u64, Fact>) -> KeyedStream<u64, Fact, Changelog> {
     table.filter(|fact| fact.worth.is_some()).key_by(|fact| fact.id + 1).unique_by(|fact| fact.id)
 }
 
 fn main() {
-    let _ = (append_only, changelogs);
+    let _ = (append_only, changelogs, as_of);
 }

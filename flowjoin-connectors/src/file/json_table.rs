@@ -172,6 +172,10 @@ where
         self.files.bad_records()
     }
 
+    fn tells_whole_rows(&self) -> bool {
+        true
+    }
+
     fn change_of(&self, value: serde_json::Value) -> Result<TableChange<T>, serde_json::Error> {
         let mut format = self.format().map_err(serde::de::Error::custom)?;
         only_change(&mut format, &value)

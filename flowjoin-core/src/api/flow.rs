@@ -167,6 +167,19 @@ impl Flow {
         }
     }
 
+    /// Whether a node sends something on a port.
+    pub(crate) fn has_port(&self, id: NodeId, port: Port) -> bool {
+        match &self.draft().nodes[id.0] {
+            Slot::Node(node) => port.0 < node.ports.len(),
+            Slot::Reserved(_) => false,
+        }
+    }
+
+    /// Whether a node is a table.
+    pub(crate) fn is_table(&self, id: NodeId) -> bool {
+        matches!(&self.draft().nodes[id.0], Slot::Node(node) if matches!(node.op, Op::Table { .. }))
+    }
+
     pub(crate) fn add(&self, new: NewNode<'_>) -> Output {
         let NewNode { name, op, inputs, ports, build, place } = new;
         for input in inputs {

@@ -62,6 +62,8 @@ mod sealed {
     impl<I> Sealed for super::super::exists::NotExists<I> {}
     impl<K, T> Sealed for super::super::table::Table<K, T> {}
     impl<I> Sealed for super::MaybeOptional<I> {}
+    impl<T> Sealed for super::super::temporal::Versions<T> {}
+    impl<T> Sealed for super::super::temporal::OptionalVersions<T> {}
 }
 
 /// What can be an input of a join: a keyed stream, optional or not.

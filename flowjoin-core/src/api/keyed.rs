@@ -13,7 +13,9 @@ use super::mode::{Append, AppendOnly, Changelog, Mode};
 use super::multi::{MultiJoin, multi_join};
 use super::owed::{NeedsBounds, NeedsTtl};
 use super::policy::{Eager, GapPolicy, GapsClose};
+use super::snapshot::{SnapshotJoin, snapshot_join};
 use super::stream::function_name;
+use super::temporal::{TemporalJoin, Versioned, temporal_join};
 use crate::key::Key;
 use crate::op::joined::Identity;
 use crate::op::key_by::KeyBy;
@@ -147,6 +149,27 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
         R::Mode: AppendOnly,
     {
         interval_join(self, right, Location::caller())
+    }
+
+    /// Joins each row with the row that a table had for its key at its time: the version that held then. The table is one
+    /// of changes with event times, by [`Flow::table`](super::Flow::table) or `latest_by_key`.
+    ///
+    /// A row waits until all versions up to its time have come, by the watermark.
+    #[track_caller]
+    pub fn temporal_join<R: Versioned<K>>(self, table: R) -> TemporalJoin<Self, R::Versions>
+    where
+        M: AppendOnly,
+    {
+        temporal_join(self, table, Location::caller())
+    }
+
+    /// Joins each row with the row that a table has for its key when it arrives, whatever becomes of that later.
+    #[track_caller]
+    pub fn snapshot_join<R: JoinsOn<K>>(self, table: R) -> SnapshotJoin<Self, R>
+    where
+        M: AppendOnly,
+    {
+        snapshot_join(self, table, Location::caller())
     }
 }
 

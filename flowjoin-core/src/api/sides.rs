@@ -148,6 +148,8 @@ impl Placed {
         let Placed { draft, node: id } = self;
         let kind = match &op {
             Op::IntervalJoin { .. } => "interval",
+            Op::TemporalJoin { .. } => "temporal",
+            Op::SnapshotJoin { .. } => "snapshot",
             _ => "join",
         };
         let name = draft.name(kind);

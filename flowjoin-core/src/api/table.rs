@@ -24,6 +24,7 @@ use super::multi::MultiJoin;
 use super::owed::NeedsTtl;
 use super::stream::Stream;
 use crate::batch::{AnyBatch, Batch};
+use crate::error::TimeError;
 use crate::io::erased::erase_table;
 use crate::io::{ByKey, Sink, TableChange, TableSource, changes};
 use crate::key::Key;
@@ -31,10 +32,11 @@ use crate::op::Port;
 use crate::op::chain::{Apply, BatchFn};
 use crate::op::deal_changes::DealChanges;
 use crate::op::joined::Identity;
-use crate::op::normalize::{Conflict, History, Replace, Settled, Versions};
+use crate::op::normalize::{Conflict, History, Replace, Settled, Told, Versions};
 use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::{Data, Event, Keyed};
 use crate::state::{Keeps, StateShape, StateSpec};
+use crate::time::EventTime;
 
 /// At most one row of type `T` for each key of type `K`, and how that changes.
 ///
@@ -63,6 +65,7 @@ impl Flow {
     #[track_caller]
     pub fn table<T: Event + Keyed>(&self, source: impl TableSource<T>) -> Table<T::Key, T> {
         let place = Location::caller();
+        let told = Told { whole_rows: source.tells_whole_rows(), time_of: Arc::new(time_of_patched::<T>) };
         let source = erase_table::<T>(source);
         let name = source.endpoint().name;
         let output = self.add(NewNode {
@@ -73,23 +76,32 @@ impl Flow {
             build: Build::Source(source),
             place,
         });
-        Table::of_changes(Output { label: name, ..output }, place)
+        Table::of_changes(Output { label: name, ..output }, told, place)
     }
+}
+
+// By arrival there is no time but that of the patch.
+fn time_of_patched<T: Event>(row: &T, patched: EventTime) -> Result<EventTime, TimeError> {
+    row.event_time(patched)
 }
 
 impl<T: Keyed> Table<T::Key, T> {
     // Reads batches of `TableChange<T>`.
-    fn of_changes(changes: Output, place: &'static Location<'static>) -> Self {
+    fn of_changes(changes: Output, told: Told<T>, place: &'static Location<'static>) -> Self {
         let keyed = exchange(changes, T::key_name().to_string(), place, |cx| {
             Box::new(DealChanges::<T>::new(cx.batching, cx.task, cx.tasks))
         });
         let versions: Order<T> = Arc::default();
         let (name, order) = (keyed.label.clone(), versions.clone());
+        let whole_rows = told.whole_rows;
         let build = Build::Operator(Arc::new(move |_| {
             let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Box::new(Replace::<T>::new(name.clone(), order))
+            Box::new(Replace::<T>::new(name.clone(), order, told.clone()))
         }));
-        let table = normalized(keyed, (T::key_name(), true), StateShape::Rows, build, place);
+        let versions_port = PortInfo { label: "versions".to_string(), mode: ChangeMode::Changelog };
+        let ports = vec![PortInfo::main(ChangeMode::Changelog), versions_port];
+        let op = Op::Table { key: T::key_name().to_string(), plain: true, whole_rows };
+        let table = normalized(keyed, (op, ports), StateShape::Rows, build, place);
         Table { out: table, versions, rows: PhantomData }
     }
 
@@ -184,7 +196,8 @@ impl<T: Data> Stream<T, Append> {
             let puts = rows.into_iter().map(TableChange::Put).collect();
             Ok(AnyBatch::new(Batch::from_rows(puts, times)))
         });
-        Table::of_changes(apply(self.out, "latest_by_key", function, place), place)
+        let told = Told { whole_rows: true, time_of: Arc::new(|_: &T, patched| Ok(patched)) };
+        Table::of_changes(apply(self.out, "latest_by_key", function, place), told, place)
     }
 }
 
@@ -259,7 +272,7 @@ impl<T: Keyed> Table<T::Key, T> {
     fn of_changelog(changes: Stream<T, Changelog>, build: Build, place: &'static Location<'static>) -> Self {
         let key = T::key_name().to_string();
         let keyed = KeyedStream::<T::Key, T, Changelog>::by(changes.out, key, Arc::new(T::key), place).out;
-        let table = normalized(keyed, (T::key_name(), false), StateShape::KeyedRows, build, place);
+        let table = normalized(keyed, folded(T::key_name()), StateShape::KeyedRows, build, place);
         Table { out: table, versions: Arc::default(), rows: PhantomData }
     }
 }
@@ -276,7 +289,7 @@ pub(super) fn in_order<T: Data>(
     let mut keyed = exchange(from, name.to_string(), place, move |cx| deal(cx.batching, cx.task, cx.tasks));
     keyed.label = format!("sink {sink}");
     let build = Build::Operator(Arc::new(move |_| table()));
-    let table = normalized(keyed, (name, false), StateShape::KeyedRows, build, place);
+    let table = normalized(keyed, folded(name), StateShape::KeyedRows, build, place);
     apply(table, "changes", Arc::new(changes), place)
 }
 
@@ -301,9 +314,15 @@ fn exchange(
     })
 }
 
+// A table whose changes are folded by key, so that its versions are not known one by one.
+fn folded(key: &str) -> (Op, Vec<PortInfo>) {
+    let op = Op::Table { key: key.to_string(), plain: false, whole_rows: false };
+    (op, vec![PortInfo::main(ChangeMode::Changelog)])
+}
+
 fn normalized(
     from: Output,
-    (key, plain): (&str, bool),
+    (op, ports): (Op, Vec<PortInfo>),
     shape: StateShape,
     build: Build,
     place: &'static Location<'static>,
@@ -311,14 +330,7 @@ fn normalized(
     let flow = from.flow.clone();
     let name = from.label.clone();
     let state = StateSpec { input: name.clone(), shape, keeps: Keeps::Standing };
-    let node = flow.add(NewNode {
-        name,
-        op: Op::Table { key: key.to_string(), plain },
-        inputs: &[from],
-        ports: vec![PortInfo::main(ChangeMode::Changelog)],
-        build,
-        place,
-    });
+    let node = flow.add(NewNode { name, op, inputs: &[from], ports, build, place });
     flow.keeps(node.from, vec![state]);
     Output { port: Port::MAIN, ..node }
 }

@@ -185,6 +185,12 @@ pub trait TableSource<T: Keyed>: Send + Sync + 'static {
         Ok(Box::new(FailOnBad))
     }
 
+    /// Whether it promises to tell every row as a whole, by puts and deletes alone: no patches, and never to delete all.
+    /// A temporal join then needs nothing to be held of the table besides its versions.
+    fn tells_whole_rows(&self) -> bool {
+        false
+    }
+
     /// A change given as a value, as a test writes it: by default a row that is put, and `{"op": "-D", ..row}` for one
     /// that is deleted.
     ///

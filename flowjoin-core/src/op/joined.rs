@@ -159,18 +159,27 @@ pub struct Lateness {
     pub late_before: Watermark,
     /// The times of the others are raised to this.
     pub not_before: EventTime,
+    /// And lowered to this.
+    pub not_after: EventTime,
 }
 
 impl Lateness {
     /// Facts: what is behind the watermark is late.
     pub const fn facts(watermark: Watermark) -> Lateness {
-        Lateness { late_before: watermark, not_before: EventTime::MIN }
+        Lateness { late_before: watermark, ..Lateness::NONE }
     }
 
     /// Changes: none is late, as to leave one out would leave the result wrong for ever.
     pub const fn changes(watermark: Watermark) -> Lateness {
-        Lateness { late_before: Watermark::NONE, not_before: watermark.time() }
+        Lateness { not_before: watermark.time(), ..Lateness::NONE }
     }
+
+    /// None is late, and all keep their times.
+    pub const NONE: Lateness =
+        Lateness { late_before: Watermark::NONE, not_before: EventTime::MIN, not_after: EventTime::MAX };
+
+    /// Rows whose times are of no account for those of the results.
+    pub const TIMELESS: Lateness = Lateness { not_after: EventTime::MIN, ..Lateness::NONE };
 }
 
 /// The rows of a join, and what to make of them.
@@ -306,7 +315,7 @@ pub const fn late_port(input: usize, inputs: usize) -> Port {
 pub fn arrive<K: Key, T: Data>(
     slab: &mut Slab<T>,
     batch: AnyBatch,
-    Lateness { late_before, not_before }: Lateness,
+    Lateness { late_before, not_before, not_after }: Lateness,
     arrivals: &mut Arrivals<K>,
     mut on_late: impl FnMut(T, EventTime, RowKind),
 ) -> Result<(), OpError> {
@@ -323,7 +332,7 @@ pub fn arrive<K: Key, T: Data>(
             continue;
         }
         arrivals.kinds.push(kind, arrivals.rows.len());
-        let time = time.max(not_before);
+        let time = time.max(not_before).min(not_after);
         let id = slab.insert(row, time)?;
         arrivals.rows.push(Arrival { key, hash, time, id });
     }
@@ -338,7 +347,7 @@ pub fn arrive<K: Key, T: Data>(
 pub fn stage<K: Key, T: Data>(
     waiting: &mut Waiting<T>,
     batch: AnyBatch,
-    Lateness { late_before, not_before }: Lateness,
+    Lateness { late_before, not_before, not_after }: Lateness,
     staged: &mut Vec<Staged<K>>,
     mut on_late: impl FnMut(T, EventTime, RowKind),
 ) -> Result<u64, OpError> {
@@ -353,7 +362,7 @@ pub fn stage<K: Key, T: Data>(
             on_late(row, time, kind);
             continue;
         }
-        staged.push(Staged { key, hash, time: time.max(not_before), kind });
+        staged.push(Staged { key, hash, time: time.max(not_before).min(not_after), kind });
         wait.push(row);
     }
     *waiting = wait.into_iter();

@@ -13,12 +13,15 @@ pub mod key_by;
 pub mod multi_join;
 pub mod normalize;
 pub mod product;
+pub mod snapshot_join;
 pub mod source;
+pub mod temporal_join;
 
 use crate::account::OpFigures;
 use crate::batch::AnyBatch;
 use crate::error::{OpError, RecordError};
 use crate::time::{EventTime, ProcTime, Watermark};
+use crate::watermark::Progress;
 
 /// Which input of an operator, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -129,6 +132,19 @@ pub trait Operator: Send {
     /// # Errors
     /// If the flow cannot go on.
     fn on_watermark(&mut self, _cx: &mut Cx<'_>) -> Result<(), OpError> {
+        Ok(())
+    }
+
+    /// Whether event time waits for an input. How far another one is, is told by [`on_progress`](Self::on_progress) alone.
+    fn waits_for(&self, _input: InputId) -> bool {
+        true
+    }
+
+    /// An input that event time does not wait for says how far it is.
+    ///
+    /// # Errors
+    /// If the flow cannot go on.
+    fn on_progress(&mut self, _input: InputId, _progress: Progress, _cx: &mut Cx<'_>) -> Result<(), OpError> {
         Ok(())
     }
 

@@ -47,10 +47,9 @@ pub struct EventStamp<T> {
 }
 
 /// Stamps the changes of a table: by the [`Event`] time of the row where one is put, else by the time that the source
-/// knows, else by the newest time so far.
+/// knows, else by the newest time so far of its partition.
 pub struct TableStamp<T> {
     rows: EventStamp<T>,
-    newest: EventTime,
 }
 
 impl<T: Event> EventStamp<T> {
@@ -118,7 +117,7 @@ impl<T: Event> Stamp for EventStamp<T> {
 impl<T: Event + Keyed> TableStamp<T> {
     /// The stamp of a table of this name.
     pub fn new(origin: String) -> Self {
-        TableStamp { rows: EventStamp::new(origin), newest: EventTime::MIN }
+        TableStamp { rows: EventStamp::new(origin) }
     }
 }
 
@@ -144,12 +143,11 @@ impl<T: Event + Keyed> Stamp for TableStamp<T> {
                 TableChange::Patch { time, .. } | TableChange::Delete { time, .. } | TableChange::Truncate { time } => {
                     let known = time.filter(|&time| !self.rows.strategy.beyond_future(time, now));
                     match self.rows.strategy.field() {
-                        Some(_) => known.unwrap_or(self.newest),
+                        Some(_) => known.or(generator.newest()).unwrap_or(EventTime::MIN),
                         None => arrival,
                     }
                 }
             };
-            self.newest = self.newest.max(time);
             generator.on_row(time);
             times.push(time);
         }

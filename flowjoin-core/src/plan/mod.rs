@@ -15,9 +15,10 @@ use crate::io::erased::{AnySink, AnySource};
 use crate::op::kernel::Kind;
 use crate::op::key_by::Batching;
 use crate::op::multi_join::{Emit, OnExpiry};
+use crate::op::snapshot_join::Loaded;
 use crate::op::{Operator, Port};
 use crate::state::StateSpec;
-use crate::time::Span;
+use crate::time::{ProcTime, Span};
 
 pub use stage::{Stage, Stages};
 
@@ -67,6 +68,8 @@ pub enum Op {
         /// Whether it does no more than hold the newest row of each key, so that a join on its key, which holds the rows
         /// anyway, can take the changes themselves.
         plain: bool,
+        /// Whether it holds no rows unless somebody reads those that stand: its versions are told as they come.
+        whole_rows: bool,
     },
     /// A regular or N-way join.
     MultiJoin {
@@ -94,6 +97,22 @@ pub enum Op {
         /// Whether rows behind the watermark join what is still held.
         joins_late: bool,
     },
+    /// A join with the versions of a table.
+    TemporalJoin {
+        /// Whether a row without a version is in the result.
+        optional: bool,
+        /// How long a version holds at the most.
+        keep: Option<Span>,
+        /// How long late versions correct what was said.
+        correct: Option<Span>,
+    },
+    /// A join with the rows that stand in a table.
+    SnapshotJoin {
+        /// Whether a row without one is in the result.
+        optional: bool,
+        /// When the table counts as loaded, if it is waited for.
+        load: Option<Loaded>,
+    },
     /// Writes rows.
     Sink,
 }
@@ -111,7 +130,10 @@ impl Op {
 
     /// Whether it is a join.
     pub fn is_join(&self) -> bool {
-        matches!(self, Op::MultiJoin { .. } | Op::IntervalJoin { .. })
+        match self {
+            Op::MultiJoin { .. } | Op::IntervalJoin { .. } | Op::TemporalJoin { .. } | Op::SnapshotJoin { .. } => true,
+            Op::Source | Op::Apply { .. } | Op::Union | Op::KeyBy { .. } | Op::Table { .. } | Op::Sink => false,
+        }
     }
 }
 
@@ -135,6 +157,8 @@ pub struct BuildCx {
     pub batching: Batching,
     /// A bit for each input of a join that takes the changes of a table as its source tells them.
     pub tables: u16,
+    /// When that is.
+    pub now: ProcTime,
 }
 
 /// Makes the operator of one task.

@@ -4,6 +4,7 @@
 //! key group, which is the unit to grow, expire and move. Nothing is encoded while it only lives in memory, and no
 //! view exposes an order of iteration that is not defined.
 
+mod agenda;
 mod bits;
 mod equal;
 mod expiry;
@@ -13,7 +14,9 @@ mod slab;
 mod slots;
 mod table;
 mod timeline;
+mod versions;
 
+pub use agenda::Agenda;
 pub use bits::Bits;
 pub use equal::{Equality, equal_rows};
 pub use expiry::{Due, Expiry};
@@ -23,6 +26,7 @@ pub use slab::{Held, Slab};
 pub use slots::Slots;
 pub use table::{Place, Table, prefetch, prefetch_all};
 pub use timeline::{Side, Timeline};
+pub use versions::{Found, Inserted, Version, Versions};
 
 use crate::time::Span;
 
@@ -161,6 +165,18 @@ pub enum Keeps {
     PastTime(Span),
     /// For as long as it is the row of its key.
     Standing,
+    /// Until the other input has been loaded.
+    Passing,
+    /// Not at all.
+    Nothing,
+    /// While it may hold for a time that is still asked for: until a newer version of its key is so far behind the
+    /// watermark, or it has been held for a time.
+    Newest {
+        /// How far behind the watermark rows are still looked up.
+        behind: Span,
+        /// How long a version holds at the most.
+        hold: Option<Span>,
+    },
 }
 
 impl std::fmt::Display for Keeps {
@@ -168,6 +184,17 @@ impl std::fmt::Display for Keeps {
         match self {
             Keeps::Ttl(ttl) => write!(f, "{ttl}"),
             Keeps::Standing => f.write_str("as long as they stand"),
+            Keeps::Passing => f.write_str("until the table is loaded"),
+            Keeps::Nothing => f.write_str("not kept"),
+            Keeps::Newest { behind, hold } => {
+                f.write_str("the newest at or before the watermark")?;
+                if *behind > Span::ZERO {
+                    write!(f, " − {behind}")?;
+                }
+                f.write_str(", and those after it")?;
+                hold.map_or(Ok(()), |hold| write!(f, ", each for {hold}"))
+            }
+            Keeps::PastTime(Span::ZERO) => f.write_str("until the watermark passes its time"),
             Keeps::PastTime(span) if span.is_negative() => {
                 write!(f, "until the watermark passes its time − {}", -*span)
             }

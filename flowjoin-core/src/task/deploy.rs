@@ -95,7 +95,8 @@ impl Layout<'_> {
 
     fn node(&self, id: NodeId, task: usize) -> TaskNode {
         let node = self.plan.node(id);
-        let cx = BuildCx { task, tasks: self.parallelism, batching: self.batching, tables: node.op.tables() };
+        let tables = node.op.tables();
+        let cx = BuildCx { task, tasks: self.parallelism, batching: self.batching, tables, now: self.now };
         let (op, source) = match &node.build {
             Build::Operator(factory) => (factory(&cx), None),
             Build::Sink(_) => (Box::new(Pass::new(1)) as _, None),

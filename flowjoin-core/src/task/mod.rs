@@ -296,10 +296,23 @@ impl Task {
                 }
                 Event::More { node } => self.call_in_parts(node, now, |node, cx| node.op.on_more(cx))?,
                 Event::Progress { node, input, channel, progress } => {
-                    let merged = self.nodes[node].hear(input, channel, progress);
+                    let heard = self.nodes[node].hear(input, channel, progress);
+                    self.on_aside(node, input, heard, now)?;
+                    let merged = self.nodes[node].merge(input, heard);
                     self.on_merged(node, merged, now)?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    // Event time may not wait for an input, and its operator still want to know how far that is.
+    fn on_aside(&mut self, position: usize, input: usize, heard: Merged, now: ProcTime) -> Result<(), TaskError> {
+        if self.nodes[position].waits_for(input) {
+            return Ok(());
+        }
+        for progress in heard.watermark.map(Progress::At).into_iter().chain(heard.status) {
+            self.call(position, now, |node, cx| node.op.on_progress(InputId(input), progress, cx))?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use super::{Inlet, TaskId, outbox};
 use crate::account::OpFigures;
 use crate::op::source::SourceState;
-use crate::op::{Operator, Outbox};
+use crate::op::{InputId, Operator, Outbox};
 use crate::plan::NodeId;
 use crate::time::{ProcTime, Watermark};
 use crate::watermark::{Merge, Merged, Progress, Rejoin};
@@ -57,7 +57,10 @@ impl TaskNode {
         inputs: Vec<Merge>,
         routes: Vec<Vec<Target>>,
     ) -> TaskNode {
-        let merge = Merge::new(inputs.len(), Rejoin::AtOnce);
+        let mut merge = Merge::new(inputs.len(), Rejoin::AtOnce);
+        for input in (0..inputs.len()).filter(|&input| !op.waits_for(InputId(input))) {
+            merge.update(input, Progress::Idle);
+        }
         let outbox = outbox(&routes, is_sink);
         let (done, ending, sent) = (false, false, Watermark::NONE);
         TaskNode {
@@ -82,9 +85,23 @@ impl TaskNode {
         self.source.as_ref().is_some_and(|source| source.partitions() == 0)
     }
 
-    /// News on a channel of an input; returns what that means for the node.
+    /// News on a channel of an input; returns what that means for the input.
     pub(super) fn hear(&mut self, input: usize, channel: usize, progress: Progress) -> Merged {
-        let heard = self.inputs[input].update(channel, progress);
+        self.inputs[input].update(channel, progress)
+    }
+
+    /// Whether event time waits for an input.
+    pub(super) fn waits_for(&self, input: usize) -> bool {
+        self.op.waits_for(InputId(input))
+    }
+
+    /// News of an input; returns what that means for the node. One that event time does not wait for counts as idle until
+    /// it ends.
+    pub(super) fn merge(&mut self, input: usize, heard: Merged) -> Merged {
+        if !self.waits_for(input) {
+            let ends = heard.status.filter(|status| matches!(status, Progress::End | Progress::Stopped));
+            return ends.map_or_else(Merged::default, |status| self.merge.update(input, status));
+        }
         // An input that has ended is no active input at the end of time, which the others would then be taken to.
         let watermark = heard.watermark.filter(|_| heard.status != Some(Progress::End));
         let by_time = watermark.map_or_else(Merged::default, |w| self.merge.update(input, Progress::At(w)));

@@ -11,6 +11,7 @@ mod join;
 mod materializer;
 mod merge;
 mod mini_batch;
+mod temporal;
 
 pub use alignment::AlignmentEngine;
 pub use generator::{GeneratorEngine, GeneratorRules};
@@ -24,7 +25,8 @@ use super::join_rules::JoinRules;
 use super::materializer_rules::MaterializerRules;
 use super::model::Case;
 use super::rules::{NoRules, Rules};
-use super::spec::{IntervalSpec, JoinSpec, MaterializerSpec, Need, check_demands};
+use super::spec::{IntervalSpec, JoinSpec, MaterializerSpec, Need, TemporalSpec, check_demands};
+use super::temporal_rules::TemporalRules;
 
 /// What the engines of regular and multi joins can do beyond a plain join of append-only inputs.
 pub const JOIN_MEETS: &[Need] =
@@ -52,6 +54,11 @@ pub fn engine_for(case: &Case, parallelism: usize) -> Result<Box<dyn Engine>, Un
             check_demands(&spec.demands, INTERVAL_MEETS)?;
             interval::engine(&spec, parallelism)
         }
+        "temporal_join_event_time" | "temporal_join_processing_time" | "snapshot_join" => {
+            let spec = TemporalSpec::of(case)?;
+            check_demands(&spec.demands, &[])?;
+            temporal::engine(&spec, parallelism)
+        }
         "upsert_materializer" | "compacting_materializer" => {
             materializer::engine(&MaterializerSpec::of(case)?, parallelism)
         }
@@ -69,6 +76,9 @@ pub fn rules_for(case: &Case) -> Result<Box<dyn Rules>, Unbuilt> {
         "upsert_materializer" | "compacting_materializer" => {
             Box::new(MaterializerRules::new(MaterializerSpec::of(case)?))
         }
+        "temporal_join_event_time" | "temporal_join_processing_time" | "snapshot_join" => {
+            Box::new(TemporalRules::new(TemporalSpec::of(case)?))
+        }
         "interval_join" => Box::new(IntervalRules::new(IntervalSpec::of(case)?)),
         "watermark_generator" => Box::new(GeneratorRules::of(case)?),
         _ => Box::new(NoRules),
@@ -82,6 +92,9 @@ pub fn parallelisms(case: &Case) -> &'static [usize] {
         | "multi_join"
         | "mini_batch_join"
         | "interval_join"
+        | "temporal_join_event_time"
+        | "temporal_join_processing_time"
+        | "snapshot_join"
         | "upsert_materializer"
         | "compacting_materializer" => &[1, 4],
         _ => &[1],

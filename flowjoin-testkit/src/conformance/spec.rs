@@ -9,12 +9,14 @@ mod interval;
 mod join;
 mod materializer;
 mod multi;
+mod temporal;
 
 pub use condition::{Comparison, Condition, Operand};
 pub use holdings::{Effect, Holdings};
 pub use interval::{Flavor, IntervalSpec, TimeOf};
 pub use join::JoinSpec;
 pub use materializer::MaterializerSpec;
+pub use temporal::{AsOf, TemporalSpec};
 
 use std::ops::RangeInclusive;
 

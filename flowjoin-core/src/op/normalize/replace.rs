@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::net::{Through, Touched};
 use crate::account::OpFigures;
-use crate::batch::{AnyBatch, KeyedRow};
-use crate::error::OpError;
+use crate::batch::{AnyBatch, KeyedBatch, KeyedRow};
+use crate::change::RowKind;
+use crate::error::{OpError, RecordError, TimeError};
 use crate::io::{RowChange, TableBatch};
 use crate::key::Key;
-use crate::op::{Cx, InputId, Operator, Outbox};
+use crate::op::{Cx, InputId, Operator, Outbox, Port};
 use crate::record::Keyed;
 use crate::state::{Place, RowId, Slab, Table};
 use crate::time::EventTime;
@@ -17,11 +18,35 @@ use crate::time::EventTime;
 /// Which of two rows of a key is the newer one, where the order of arrival does not say.
 pub type Versions<T> = Arc<dyn Fn(&T, &T) -> Ordering + Send + Sync>;
 
+/// The port of the versions of a table: each row as it comes, with the time from which it holds, and a `-D` without a
+/// row for each that goes. None is folded.
+pub const VERSIONS: Port = Port(1);
+
+/// The time of a row that was patched, given that of the patch.
+pub type TimeOf<T> = Arc<dyn Fn(&T, EventTime) -> Result<EventTime, TimeError> + Send + Sync>;
+
+/// What the source of a table tells.
+pub struct Told<T> {
+    /// Whether it tells rows as a whole, and never to delete all.
+    pub whole_rows: bool,
+    /// The time of a row that is told in part.
+    pub time_of: TimeOf<T>,
+}
+
+impl<T> Clone for Told<T> {
+    fn clone(&self) -> Self {
+        Told { whole_rows: self.whole_rows, time_of: self.time_of.clone() }
+    }
+}
+
 /// Holds the newest row of each key.
 pub struct Replace<T: Keyed> {
     table: Table<T::Key, Standing, ()>,
     rows: Slab<T>,
     versions: Option<Versions<T>>,
+    told: Told<T>,
+    // The versions of a batch, while somebody reads them.
+    history: Option<KeyedBatch<T::Key, Option<T>>>,
     touched: Touched<T>,
     input: Through,
     origin: String,
@@ -44,11 +69,13 @@ impl Default for Standing {
 
 impl<T: Keyed> Replace<T> {
     /// An empty table of this name.
-    pub fn new(origin: String, versions: Option<Versions<T>>) -> Self {
+    pub fn new(origin: String, versions: Option<Versions<T>>, told: Told<T>) -> Self {
         Replace {
             table: Table::default(),
             rows: Slab::default(),
             versions,
+            told,
+            history: None,
             touched: Touched::default(),
             input: Through::default(),
             origin,
@@ -73,7 +100,15 @@ impl<T: Keyed> Replace<T> {
         (place, standing.touched)
     }
 
+    fn note(&mut self, key: &T::Key, hash: u64, time: EventTime, row: Option<&T>) {
+        if let Some(history) = &mut self.history {
+            let kind = if row.is_some() { RowKind::Insert } else { RowKind::Delete };
+            history.push(KeyedRow { key: key.clone(), hash, time, row: row.cloned() }, kind);
+        }
+    }
+
     fn put(&mut self, key: T::Key, hash: u64, time: EventTime, row: T) -> Result<(), OpError> {
+        self.note(&key, hash, time, Some(&row));
         let (place, number) = self.touch(key, hash, time);
         let standing = self.table.at(place).0;
         let (old, deleted) = (standing.row, standing.deleted);
@@ -96,6 +131,7 @@ impl<T: Keyed> Replace<T> {
 
     // Returns whether there was a row.
     fn delete(&mut self, key: T::Key, hash: u64, time: EventTime, gone: Option<T>) -> Result<bool, OpError> {
+        self.note(&key, hash, time, None);
         let (place, number) = self.touch(key, hash, time);
         if let Some(versions) = self.versions.clone() {
             return self.bury(versions, (place, number), time, gone);
@@ -165,8 +201,12 @@ impl<T: Keyed> Replace<T> {
             }
             RowChange::Patch(patch) => {
                 let before = self.table.find(hash, &key).and_then(|place| self.visible(self.table.get(place)));
-                match patch.apply(before) {
-                    Ok(row) => {
+                let patched = patch.apply(before).and_then(|row| match (self.told.time_of)(&row, time) {
+                    Ok(time) => Ok((row, time)),
+                    Err(error) => Err(error.to_string()),
+                });
+                match patched {
+                    Ok((row, time)) => {
                         self.put(key, hash, time, row)?;
                         self.input.taken();
                     }
@@ -184,6 +224,37 @@ impl<T: Keyed> Replace<T> {
         Ok(())
     }
 
+    // Passes versions on, where nobody reads the rows that stand and none of them is needed to tell another.
+    fn pass(&mut self, batch: TableBatch<T::Key, T>, out: &mut Outbox) {
+        let mut history = KeyedBatch::default();
+        history.rows.reserve(batch.rows.len());
+        for KeyedRow { key, hash, time, row: change } in batch.rows {
+            if key.is_null() {
+                self.input.null_key();
+                continue;
+            }
+            let (row, kind) = match change {
+                RowChange::Put(row) => (Some(row), RowKind::Insert),
+                RowChange::Delete(_) => (None, RowKind::Delete),
+                RowChange::Patch(patch) => {
+                    self.input.bad();
+                    out.report_bad(InputId(0), patch.failed(&key, &self.origin, NOT_WHOLE.to_string()));
+                    continue;
+                }
+            };
+            self.input.taken();
+            history.push(KeyedRow { key, hash, time, row }, kind);
+        }
+        for _ in batch.truncations {
+            self.input.bad();
+            let origin = self.origin.clone();
+            let record = RecordError { reason: NOT_WHOLE.to_string(), raw: Vec::new(), origin, position: None };
+            out.report_bad(InputId(0), record);
+        }
+        self.touched.emitted += history.rows.len() as u64;
+        out.send(VERSIONS, AnyBatch::new(history));
+    }
+
     fn send(&mut self, out: &mut Outbox) {
         let (table, rows) = (&mut self.table, &self.rows);
         let now = |place| {
@@ -199,7 +270,13 @@ impl<T: Keyed> Replace<T> {
 
 impl<T: Keyed> Operator for Replace<T> {
     fn on_batch(&mut self, _: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
-        let TableBatch { rows, truncations } = batch.take::<TableBatch<T::Key, T>>()?;
+        let batch = batch.take::<TableBatch<T::Key, T>>()?;
+        if self.told.whole_rows && !cx.out.wants(Port::MAIN) {
+            self.pass(batch, cx.out);
+            return Ok(());
+        }
+        self.history = cx.out.wants(VERSIONS).then(KeyedBatch::default);
+        let TableBatch { rows, truncations } = batch;
         let mut truncations = truncations.into_iter().peekable();
         let count = rows.len();
         let mut rows = rows.into_iter();
@@ -225,6 +302,9 @@ impl<T: Keyed> Operator for Replace<T> {
             }
         }
         self.send(cx.out);
+        if let Some(history) = self.history.take() {
+            cx.out.send(VERSIONS, AnyBatch::new(history));
+        }
         Ok(())
     }
 
@@ -237,6 +317,9 @@ impl<T: Keyed> Operator for Replace<T> {
         }
     }
 }
+
+/// Why a change is no good that a source has promised not to tell.
+const NOT_WHOLE: &str = "its source has said that it tells rows as a whole, and now does not";
 
 /// Rows whose place is asked for ahead of use.
 const AHEAD: usize = 24;

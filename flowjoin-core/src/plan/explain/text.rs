@@ -79,7 +79,9 @@ impl Tree<'_> {
             let whose = if step.kind == "table" { String::new() } else { format!("{inputs}: ") };
             self.lines.push((format!("{indent}│  keeps {whose}{}, {}", state.shape, state.keeps), String::new()));
         }
-        for output in step.outputs.iter().skip(1).filter(|output| !output.to.is_empty()) {
+        // The versions of a table lead to where it stands in the tree.
+        let sides = step.outputs.iter().skip(1).filter(|output| step.kind != "table" && !output.to.is_empty());
+        for output in sides {
             let to: Vec<String> = output.to.iter().map(|&id| headline(&self.explain.steps[id])).collect();
             self.lines.push((format!("{indent}│  {} → {}", output.port, to.join(", ")), String::new()));
         }

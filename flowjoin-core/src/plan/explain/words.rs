@@ -22,6 +22,7 @@ pub fn step(plan: &Plan, node: &Node) -> Step {
         state: node
             .state
             .iter()
+            .filter(|spec| spec.keeps != Keeps::Nothing && holds(plan, node))
             .map(|spec| StepState {
                 input: spec.input.clone(),
                 shape: match spec.shape {
@@ -49,6 +50,8 @@ fn kind(node: &Node) -> String {
         Op::MultiJoin { kinds, .. } if kinds.len() == 2 => "join".to_string(),
         Op::MultiJoin { .. } => "multi join".to_string(),
         Op::IntervalJoin { .. } => "interval join".to_string(),
+        Op::TemporalJoin { .. } => "temporal join".to_string(),
+        Op::SnapshotJoin { .. } => "snapshot join".to_string(),
         Op::Sink => "sink".to_string(),
     }
 }
@@ -57,9 +60,17 @@ fn on(plan: &Plan, node: &Node) -> Option<String> {
     match &node.op {
         Op::KeyBy { key } if key.is_empty() => Some("key".to_string()),
         Op::KeyBy { key } | Op::Table { key, .. } => Some(key.clone()),
-        Op::MultiJoin { .. } | Op::IntervalJoin { .. } => Some(keys(plan, node)),
+        Op::MultiJoin { .. } | Op::IntervalJoin { .. } | Op::TemporalJoin { .. } | Op::SnapshotJoin { .. } => {
+            Some(keys(plan, node))
+        }
         Op::Source | Op::Apply { .. } | Op::Union | Op::Sink => None,
     }
+}
+
+// A table of whole rows of which only the versions are read holds none.
+fn holds(plan: &Plan, node: &Node) -> bool {
+    let shown = || plan.readers(node.id).any(|(port, ..)| port == Port::MAIN);
+    !matches!(node.op, Op::Table { whole_rows: true, .. }) || shown()
 }
 
 fn detail(node: &Node) -> String {
@@ -70,6 +81,8 @@ fn detail(node: &Node) -> String {
             let late = if *joins_late { ", late rows join" } else { "" };
             format!("right − left in [{lower}, {upper}]{late}")
         }
+        (Op::TemporalJoin { correct: Some(span), .. }, _) => format!("corrected for {span}"),
+        (Op::SnapshotJoin { load: Some(load), .. }, _) => format!("after the table {load}"),
         _ => String::new(),
     }
 }
@@ -112,8 +125,9 @@ pub fn origin(plan: &Plan, id: NodeId, port: Port) -> String {
     let node = plan.node(id);
     match &node.op {
         Op::Source | Op::Table { .. } => node.name.clone(),
-        Op::MultiJoin { .. } | Op::IntervalJoin { .. } if port == Port::MAIN => node.name.clone(),
-        Op::MultiJoin { .. } | Op::IntervalJoin { .. } => node.ports[port.0].label.clone(),
+        Op::MultiJoin { .. } | Op::IntervalJoin { .. } | Op::TemporalJoin { .. } | Op::SnapshotJoin { .. } => {
+            if port == Port::MAIN { node.name.clone() } else { node.ports[port.0].label.clone() }
+        }
         Op::Apply { .. } | Op::KeyBy { .. } | Op::Sink => origin_of_input(plan, node, 0),
         Op::Union => {
             let names: Vec<String> = (0..node.inputs.len()).map(|input| origin_of_input(plan, node, input)).collect();
@@ -134,6 +148,7 @@ fn step_input(plan: &Plan, node: &Node, input: usize) -> StepInput {
     let optional = match &node.op {
         Op::MultiJoin { kinds, .. } => kinds[input] == Kind::Optional,
         Op::IntervalJoin { optional, .. } => optional[input],
+        Op::TemporalJoin { optional, .. } | Op::SnapshotJoin { optional, .. } => input == 1 && *optional,
         _ => false,
     };
     let (unique, condition, gaps) = match &node.op {
@@ -188,6 +203,13 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
     let mut warnings = Vec::new();
     for node in plan.nodes() {
         for (spec, edge) in node.state.iter().zip(&node.inputs) {
+            if matches!(spec.keeps, Keeps::Newest { hold: None, .. }) {
+                warnings.push(format!(
+                    "join {}: the newest version of each key of `{}` is kept for ever, also of a key that was deleted, so \
+                     its state grows with the keys; `.keep_versions(..)` ends that",
+                    node.name, spec.input
+                ));
+            }
             if spec.keeps == Keeps::Ttl(Ttl::Forever) && !ends_with_tables(plan, edge.from) {
                 warnings.push(format!(
                     "join {}: rows of `{}` are kept for ever, so its state grows with the input; `.ttl(..)` ends \
@@ -211,6 +233,8 @@ fn ends_with_tables(plan: &Plan, id: NodeId) -> bool {
     let mut above = || edges.all(|(input, edge)| is_table(input) || ends_with_tables(plan, edge.from));
     match &node.op {
         Op::Source | Op::Sink | Op::IntervalJoin { .. } => false,
+        // What was said with a row of a table stands when that goes.
+        Op::TemporalJoin { .. } | Op::SnapshotJoin { .. } => false,
         Op::Table { .. } => node.state.iter().any(|spec| spec.shape == StateShape::Rows) || above(),
         Op::MultiJoin { on_expiry: OnExpiry::Silent, .. } => {
             node.state.iter().all(|spec| matches!(spec.keeps, Keeps::Ttl(Ttl::Forever) | Keeps::Standing)) && above()
@@ -236,10 +260,14 @@ fn no_idleness(plan: &Plan, join: &Node) -> Vec<String> {
         let strategy = strategy(plan.node(*id));
         strategy.is_some_and(|strategy| strategy.field().is_some() && strategy.idle_after().is_none())
     };
+    let stops = match join.op {
+        Op::TemporalJoin { .. } => "no row comes out",
+        _ => "nothing is cleaned or comes out unmatched",
+    };
     let named = sources.into_iter().filter(quiet).map(|id| {
         format!(
             "join {}: source `{}` has no idleness; while one of its partitions is quiet, event time stands still and \
-             nothing is cleaned or comes out unmatched; `idle = \"1m\"` beside its time ends that",
+             {stops}; `idle = \"1m\"` beside its time ends that",
             join.name,
             plan.node(id).name
         )

@@ -3,8 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use flowjoin_core::api::Accepts;
+use flowjoin_core::io::TableChange;
 use flowjoin_core::{
-    Event, EventTime, Flow, Mode, ProcTime, Progress, RowKind, Span, Stream, TimeError, Watermark, Watermarks,
+    Event, EventTime, Flow, Keyed, Mode, ProcTime, Progress, RowKind, Span, Stream, Table, TimeError, Watermark,
+    Watermarks,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,6 +45,36 @@ impl<const BY_CLOCK: bool> Event for Arrival<BY_CLOCK> {
     fn watermarks() -> Watermarks {
         if BY_CLOCK { Watermarks::ingestion() } else { Watermarks::of_field("ts").out_of_order(Span::MAX).any_future() }
     }
+}
+
+/// A row of a case as a row of a table, with the time from which it holds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct VersionRow {
+    time: EventTime,
+    pub row: CaseRow,
+}
+
+impl Event for VersionRow {
+    fn event_time(&self, _: EventTime) -> Result<EventTime, TimeError> {
+        Ok(self.time)
+    }
+
+    fn watermarks() -> Watermarks {
+        Arrival::<false>::watermarks()
+    }
+}
+
+impl Keyed for VersionRow {
+    type Key = Option<String>;
+
+    fn key(&self) -> Option<String> {
+        self.row.key.clone()
+    }
+}
+
+/// The rows of an input, as a table.
+pub(super) fn versions(flow: &Flow, input: usize) -> Table<Option<String>, VersionRow> {
+    flow.table(TestSource::new(source(input)))
 }
 
 /// The rows of an input, as facts.
@@ -87,6 +119,10 @@ pub(super) struct FlowEngine {
     inputs: Vec<InputSpec>,
     time: TimeOf,
     frontier: Box<dyn Fn(i64) -> Watermark>,
+    // The input whose rows are put into a table, or deleted from it.
+    table: Option<usize>,
+    // The watermarks of the inputs, where rows without a time come at those.
+    reached: Option<Vec<EventTime>>,
 }
 
 impl FlowEngine {
@@ -100,13 +136,41 @@ impl FlowEngine {
     ) -> Result<FlowEngine, Unbuilt> {
         let refused = |errors: flowjoin_core::PlanErrors| Unbuilt::Refused(errors.to_string());
         let flow = TestFlow::try_parallel(parallelism, build).map_err(refused)?;
-        Ok(FlowEngine { flow, inputs: inputs.to_vec(), time, frontier: Box::new(frontier) })
+        let frontier = Box::new(frontier);
+        Ok(FlowEngine { flow, inputs: inputs.to_vec(), time, frontier, table: None, reached: None })
+    }
+
+    /// The rows of an input are put into a table, or deleted from it.
+    pub fn with_table(self, input: usize) -> FlowEngine {
+        FlowEngine { table: Some(input), ..self }
+    }
+
+    /// Rows without a time come at the watermark of their input: none of them is late.
+    pub fn with_rows_at_the_watermark(self) -> FlowEngine {
+        FlowEngine { reached: Some(vec![EventTime::MIN; self.inputs.len()]), ..self }
+    }
+
+    fn time_of(&self, record: &Record) -> EventTime {
+        let reached = self.reached.as_ref().map(|reached| reached[record.input]);
+        record.ts.map(EventTime::from_millis).or(reached).unwrap_or_default()
+    }
+
+    fn change_table(&mut self, input: usize, rows: Vec<(RowKind, EventTime, CaseRow)>) {
+        let change = |(kind, time, row): (RowKind, EventTime, CaseRow)| match kind {
+            RowKind::Insert | RowKind::UpdateAfter => Some(TableChange::Put(VersionRow { time, row })),
+            RowKind::Delete => Some(TableChange::Delete { key: row.key, time: Some(time), row: None }),
+            RowKind::UpdateBefore => None,
+        };
+        self.flow.change_all(&source(input), rows.into_iter().filter_map(change).collect());
     }
 
     fn say(&mut self, input: usize, progress: Progress) -> Result<(), EngineError> {
         self.check_input(input)?;
         if self.time == TimeOf::Processing && matches!(progress, Progress::At(_)) {
             return Err(EngineError::Unsupported("watermark in processing time"));
+        }
+        if let (Progress::At(watermark), Some(reached)) = (progress, &mut self.reached) {
+            reached[input] = watermark.time();
         }
         // An operator that cannot go on stops the flow under test with its message.
         let said = catch_unwind(AssertUnwindSafe(|| {
@@ -123,8 +187,12 @@ impl FlowEngine {
             let key = key.map(|key| serde_json::to_string(&key).expect("values can be written"));
             CaseRow { key, cells: cells(row) }
         };
-        let read = |record: &Record| (record.kind, EventTime::from_millis(record.ts.unwrap_or(0)), row(&record.row));
+        let read = |record: &Record| (record.kind, self.time_of(record), row(&record.row));
         let rows: Vec<_> = records.iter().map(read).collect();
+        if self.table == Some(input) {
+            self.change_table(input, rows);
+            return Ok(());
+        }
         match self.time {
             TimeOf::Event => self.flow.send_all(&source(input), arrivals_of::<false>(rows)),
             TimeOf::Processing => self.flow.send_all(&source(input), arrivals_of::<true>(rows)),

@@ -1,0 +1,170 @@
+//! Things that wait for a time: in order of time and, where times are equal, of arrival.
+//!
+//! They lie in buckets of a fixed width of time, and a bucket is sorted only when its time has come, by a sort that costs
+//! next to nothing where they came in order. The bucket that was last put into is kept at hand.
+
+use std::collections::BTreeMap;
+
+use crate::time::{EventTime, Watermark};
+
+/// Things by the time that they wait for.
+#[derive(Debug)]
+pub struct Agenda<T> {
+    // Not among the others while it is here.
+    open: Bucket<T>,
+    number: i64,
+    others: BTreeMap<i64, Bucket<T>>,
+    spare: Vec<Bucket<T>>,
+    len: usize,
+}
+
+type Bucket<T> = Vec<(EventTime, T)>;
+
+impl<T> Default for Agenda<T> {
+    fn default() -> Self {
+        Agenda { open: Vec::new(), number: 0, others: BTreeMap::new(), spare: Vec::new(), len: 0 }
+    }
+}
+
+impl<T> Agenda<T> {
+    /// Puts a thing in.
+    #[inline]
+    pub fn push(&mut self, time: EventTime, thing: T) {
+        self.len += 1;
+        let number = bucket_of(time);
+        if number != self.number {
+            self.switch(number);
+        }
+        self.open.push((time, thing));
+    }
+
+    // Opens another bucket.
+    fn switch(&mut self, number: i64) {
+        let opened = self.others.remove(&number).or_else(|| self.spare.pop()).unwrap_or_default();
+        let closed = std::mem::replace(&mut self.open, opened);
+        self.put_back(self.number, closed);
+        self.number = number;
+    }
+
+    fn put_back(&mut self, number: i64, bucket: Bucket<T>) {
+        if !bucket.is_empty() {
+            self.others.insert(number, bucket);
+        } else if self.spare.len() < SPARE_MAX {
+            self.spare.push(bucket);
+        }
+    }
+
+    /// Takes out, in order, all that waits for a time before the watermark; at the end of time, all.
+    pub fn take_before(&mut self, watermark: Watermark, into: &mut Vec<(EventTime, T)>) {
+        if self.len == 0 {
+            return;
+        }
+        let open = std::mem::take(&mut self.open);
+        self.put_back(self.number, open);
+        let before = into.len();
+        while let Some(first) = self.others.first_entry() {
+            let number = *first.key();
+            let whole = watermark == Watermark::END || number < bucket_of(watermark.time());
+            if !whole && number > bucket_of(watermark.time()) {
+                break;
+            }
+            let mut bucket = first.remove();
+            let begin = into.len();
+            match whole {
+                true => into.append(&mut bucket),
+                false => into.extend(bucket.extract_if(.., |(time, _)| *time < watermark.time())),
+            }
+            into[begin..].sort_by_key(|(time, _)| *time);
+            self.put_back(number, bucket);
+            if !whole {
+                break;
+            }
+        }
+        self.open = self.others.remove(&self.number).or_else(|| self.spare.pop()).unwrap_or_default();
+        self.len -= into.len() - before;
+    }
+
+    /// The earliest time that anything waits for.
+    pub fn earliest(&self) -> Option<EventTime> {
+        let first = self.others.first_key_value().map(|(_, bucket)| bucket);
+        let times = first.into_iter().chain([&self.open]).flatten();
+        times.map(|(time, _)| *time).min()
+    }
+
+    /// How many things wait.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether none does.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes taken, without what the things own elsewhere.
+    pub fn bytes(&self) -> u64 {
+        let buckets = self.others.values().chain(&self.spare).chain([&self.open]);
+        let room: usize = buckets.map(Vec::capacity).sum();
+        (room * size_of::<(EventTime, T)>()) as u64
+    }
+}
+
+fn bucket_of(time: EventTime) -> i64 {
+    time.as_millis() >> WIDTH_BITS
+}
+
+/// A bucket is 64 ms wide.
+const WIDTH_BITS: u32 = 6;
+
+/// Buckets that are kept to be used again.
+const SPARE_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(millis: i64) -> EventTime {
+        EventTime::from_millis(millis)
+    }
+
+    #[test]
+    fn the_ends_of_time_are_ordinary_times() {
+        let mut agenda = Agenda::default();
+        for time in [i64::MAX, 0, i64::MIN, i64::MAX - 1] {
+            agenda.push(at(time), time);
+        }
+        assert_eq!(agenda.earliest(), Some(at(i64::MIN)));
+        let mut taken = Vec::new();
+        agenda.take_before(Watermark::at(at(i64::MAX - 1)), &mut taken);
+        assert_eq!(taken.iter().map(|(_, thing)| *thing).collect::<Vec<_>>(), [i64::MIN, 0]);
+        agenda.take_before(Watermark::END, &mut taken);
+        assert_eq!(taken.last(), Some(&(at(i64::MAX), i64::MAX)));
+        assert!(agenda.is_empty() && agenda.earliest().is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn things_come_out_by_time_and_then_by_arrival(
+            steps in proptest::collection::vec((any::<bool>(), -200i64..200), 1..200),
+        ) {
+            let mut agenda = Agenda::default();
+            let mut model: Vec<(EventTime, usize)> = Vec::new();
+            for (number, (push, time)) in steps.into_iter().enumerate() {
+                if push {
+                    agenda.push(at(time), number);
+                    model.push((at(time), number));
+                } else {
+                    let mut taken = Vec::new();
+                    agenda.take_before(Watermark::at(at(time)), &mut taken);
+                    model.sort();
+                    let split = model.partition_point(|(waits, _)| *waits < at(time));
+                    let expected: Vec<_> = model.drain(..split).collect();
+                    prop_assert_eq!(taken, expected);
+                }
+                prop_assert_eq!(agenda.earliest(), model.iter().map(|(time, _)| *time).min());
+                prop_assert_eq!(agenda.len(), model.len());
+            }
+        }
+    }
+}
