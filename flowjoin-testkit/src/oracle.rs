@@ -6,8 +6,8 @@
 //!
 //! The others know rows by their place in their input: hand in their keys (and times), get back which of them belong
 //! together. [`regular()`] and [`unmatched`] are joins over what is held; [`ExpiringJoin`] is the same join told as a
-//! changelog, with rows that leave by time-to-live; [`Interval`] is the interval join. A key of `None` is null and
-//! matches nothing, everywhere.
+//! changelog, with rows that leave by time-to-live; [`Interval`] is the interval join and [`WindowJoin`] the window
+//! join. A key of `None` is null and matches nothing, everywhere.
 
 mod contents;
 mod expiring;
@@ -15,6 +15,7 @@ mod interval;
 mod left_deep;
 mod regular;
 mod relation;
+mod window;
 
 pub use contents::{Contents, Effect};
 pub use expiring::{Event, Expectation, Expired, ExpiringJoin, Said};
@@ -22,3 +23,4 @@ pub use interval::{Interval, IntervalResult};
 pub use left_deep::{Role, left_deep};
 pub use regular::{Combination, regular, unmatched};
 pub use relation::Relation;
+pub use window::{WindowJoin, WindowResult, WindowRow, Windows};

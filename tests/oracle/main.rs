@@ -13,6 +13,7 @@ mod interval;
 mod keyed;
 mod policies;
 mod tables;
+mod window;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 

@@ -1,4 +1,4 @@
-//! Joins that still owe something: a time-to-live, or bounds.
+//! Joins that still owe something: a time-to-live, bounds, or windows.
 //!
 //! Their `select` exists only to say so: it cannot be called, and gives whatever is asked of it, so that nothing that
 //! follows is an error too.
@@ -17,6 +17,10 @@ pub struct NeedsTtl<J>(pub(super) J);
 #[must_use = "an interval join does nothing until `.between(lower, upper)`, and then `.select(..)`"]
 pub struct NeedsBounds<J>(pub(super) J);
 
+/// A window join without windows: `.tumbling(size)`, `.sliding(size, slide)` or `.session(gap)` comes next.
+#[must_use = "a window join does nothing until `.tumbling(size)`, and then `.select(..)`"]
+pub struct NeedsWindow<J>(pub(super) J);
+
 /// The promise that a join says how long its rows are kept.
 #[diagnostic::on_unimplemented(
     message = "this join does not say how long its rows are kept",
@@ -32,6 +36,14 @@ pub trait TtlGiven {}
     note = "`.between(-secs(5), secs(30))` pairs rows whose times differ by -5 s to 30 s, right minus left"
 )]
 pub trait BoundsGiven {}
+
+/// The promise that a window join says which windows.
+#[diagnostic::on_unimplemented(
+    message = "this window join does not say which windows",
+    label = "call `.tumbling(..)`, `.sliding(..)` or `.session(..)` before this",
+    note = "`.tumbling(hours(1))` joins rows of the same hour; `.session(minutes(5))` rows with less than 5 min in between"
+)]
+pub trait WindowGiven {}
 
 impl<J> NeedsTtl<J> {
     /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`.
@@ -104,6 +116,32 @@ impl<J> NeedsBounds<J> {
     pub fn into_tuples<R>(self) -> R
     where
         Self: BoundsGiven,
+    {
+        unreachable!("{OWED}")
+    }
+}
+
+impl<J> NeedsWindow<J> {
+    /// Cannot be called: the join owes its windows.
+    pub fn select<F, R>(self, _select: F) -> R
+    where
+        Self: WindowGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: the join owes its windows.
+    pub fn select_with_unmatched<F, R>(self, _select: F) -> R
+    where
+        Self: WindowGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: the join owes its windows.
+    pub fn into_tuples<R>(self) -> R
+    where
+        Self: WindowGiven,
     {
         unreachable!("{OWED}")
     }

@@ -17,7 +17,7 @@ use crate::op::{Operator, Outbox, Port};
 use crate::plan::{Build, BuildCx, ChangeMode, Node, NodeId, Op, PortInfo};
 use crate::record::Data;
 use crate::state::{Keeps, RowId, Slab, StateShape, StateSpec};
-use crate::time::EventTime;
+use crate::time::{EventTime, Watermark};
 
 /// Takes rows into a slab, and late ones to their side output.
 pub fn take_in<K: Key, T: Data>(
@@ -54,6 +54,18 @@ pub fn send_unmatched<T: Data>(
     for held in ids.iter().filter_map(|&id| slab.remove(id)) {
         if wanted {
             batch.push(Unmatched { row: held.row, reason }, held.time.max(not_before), RowKind::Insert);
+        }
+    }
+    out.send(port, AnyBatch::new(batch));
+}
+
+/// Moves rows out of a slab to the output of late ones.
+pub fn send_late<T: Data>(slab: &mut Slab<T>, ids: &[RowId], watermark: Watermark, port: Port, out: &mut Outbox) {
+    let mut batch = Batch::default();
+    let wanted = out.wants(port);
+    for held in ids.iter().filter_map(|&id| slab.remove(id)) {
+        if wanted {
+            batch.push(Late { row: held.row, watermark: watermark.time() }, held.time, RowKind::Insert);
         }
     }
     out.send(port, AnyBatch::new(batch));
@@ -126,6 +138,7 @@ impl Placed {
         let Placed { draft, node: id } = self;
         let kind = match &op {
             Op::IntervalJoin { .. } => "interval",
+            Op::WindowJoin { .. } => "window",
             _ => "join",
         };
         let name = draft.name(kind);

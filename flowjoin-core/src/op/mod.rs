@@ -13,6 +13,7 @@ pub mod multi_join;
 pub mod normalize;
 pub mod product;
 pub mod source;
+pub mod window_join;
 
 use crate::account::OpFigures;
 use crate::batch::AnyBatch;

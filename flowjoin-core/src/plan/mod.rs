@@ -14,6 +14,7 @@ use crate::io::erased::{AnySink, AnySource};
 use crate::op::kernel::Kind;
 use crate::op::key_by::Batching;
 use crate::op::multi_join::{Emit, OnExpiry};
+use crate::op::window_join::Windows;
 use crate::op::{Operator, Port};
 use crate::state::StateSpec;
 use crate::time::Span;
@@ -88,6 +89,17 @@ pub enum Op {
         /// Whether rows behind the watermark join what is still held.
         joins_late: bool,
     },
+    /// A window join.
+    WindowJoin {
+        /// The windows.
+        windows: Windows,
+        /// How long after a window has fired rows may still come into it.
+        lateness: Span,
+        /// What each input does to the result.
+        kinds: Vec<Kind>,
+        /// Whether there is a condition between an input and those before it.
+        conditions: Vec<bool>,
+    },
     /// Writes rows.
     Sink,
 }
@@ -95,7 +107,7 @@ pub enum Op {
 impl Op {
     /// Whether it is a join.
     pub fn is_join(&self) -> bool {
-        matches!(self, Op::MultiJoin { .. } | Op::IntervalJoin { .. })
+        matches!(self, Op::MultiJoin { .. } | Op::IntervalJoin { .. } | Op::WindowJoin { .. })
     }
 }
 

@@ -7,7 +7,10 @@
 mod bits;
 mod equal;
 mod expiry;
+mod grouping;
+mod panes;
 mod rows;
+mod sessions;
 mod slab;
 mod table;
 mod timeline;
@@ -15,7 +18,10 @@ mod timeline;
 pub use bits::Bits;
 pub use equal::{Equality, equal_rows};
 pub use expiry::{Due, Expiry};
+pub use grouping::Grouping;
+pub use panes::{Logged, Panes};
 pub use rows::{Hushed, KeyedRows, Lists, Met, Runs, Spill};
+pub use sessions::{Member, Session, Sessions};
 pub use slab::{Held, Slab};
 pub use table::{Place, Table, prefetch};
 pub use timeline::{Side, Timeline};
@@ -118,6 +124,10 @@ pub enum StateShape {
     Timeline,
     /// The rows of a table by their key.
     Rows,
+    /// Rows by the windows of time that they are in.
+    Panes,
+    /// Rows by key and session.
+    Sessions,
 }
 
 /// What an operator keeps for one of its inputs; known before anything runs.
@@ -140,6 +150,8 @@ pub enum Keeps {
     PastTime(Span),
     /// For as long as it is the row of its key.
     Standing,
+    /// Until the watermark passes the end of its last window by so much.
+    PastWindow(Span),
 }
 
 impl std::fmt::Display for Keeps {
@@ -147,6 +159,8 @@ impl std::fmt::Display for Keeps {
         match self {
             Keeps::Ttl(ttl) => write!(f, "{ttl}"),
             Keeps::Standing => f.write_str("as long as they stand"),
+            Keeps::PastWindow(Span::ZERO) => f.write_str("until the watermark reaches their window's end"),
+            Keeps::PastWindow(lateness) => write!(f, "until the watermark reaches their window's end + {lateness}"),
             Keeps::PastTime(span) if span.is_negative() => {
                 write!(f, "until the watermark passes its time − {}", -*span)
             }
