@@ -84,20 +84,20 @@ impl WindowJoin {
         rows: &[WindowRow<K>],
         on: impl Fn(&[Option<usize>], usize) -> C,
     ) -> WindowResult {
-        let windows = match self.windows {
+        let windows: Vec<Vec<i128>> = match self.windows {
             Windows::Every { size, slide, offset } => {
                 rows.iter().map(|row| self.taken(row, &grid(row.time, size, slide, offset))).collect()
             }
             Windows::Session { gap } => self.sessions(rows, gap),
         };
-        // A row of a window is one under the key and the window.
-        let inputs: Vec<_> = self.roles.iter().enumerate().map(|(input, &role)| {
-            let of = |(place, lasts): (usize, &Vec<i128>)| lasts.iter().map(move |&last| (last, place)).collect::<Vec<_>>();
-            let all: Vec<(i128, usize)> = windows.iter().enumerate().flat_map(of).collect();
-            let own: Vec<_> = all.into_iter().filter(|&(_, place)| rows[place].input == input).collect();
-            (role, Relation::of(&own, |&(last, place)| Some((rows[place].key.clone()?, last))))
-        });
-        let inputs: Vec<_> = inputs.collect();
+        // Each row once for each of its windows, under its key and the window.
+        let copies = |input: usize| {
+            let own = (0..rows.len()).filter(move |&place| rows[place].input == input);
+            own.flat_map(|place| windows[place].iter().map(move |&last| (last, place))).collect::<Vec<_>>()
+        };
+        let key = |&(last, place): &(i128, usize)| Some((rows[place].key.clone()?, last));
+        let roles = self.roles.iter().enumerate();
+        let inputs: Vec<_> = roles.map(|(input, &role)| (role, Relation::of(&copies(input), key))).collect();
         let on = |so_far: &[Option<(i128, usize)>], next: &(i128, usize)| {
             let so_far: Vec<Option<usize>> = so_far.iter().map(|row| row.map(|(_, place)| place)).collect();
             on(&so_far, next.1).is_true()
