@@ -11,6 +11,7 @@ mod join;
 mod materializer;
 mod merge;
 mod mini_batch;
+mod window;
 
 pub use alignment::AlignmentEngine;
 pub use generator::{GeneratorEngine, GeneratorRules};
@@ -24,7 +25,7 @@ use super::join_rules::JoinRules;
 use super::materializer_rules::MaterializerRules;
 use super::model::Case;
 use super::rules::{NoRules, Rules};
-use super::spec::{IntervalSpec, JoinSpec, MaterializerSpec, Need, check_demands};
+use super::spec::{IntervalSpec, JoinSpec, MaterializerSpec, Need, WindowSpec, check_demands};
 
 /// What the engines of regular and multi joins can do beyond a plain join of append-only inputs.
 pub const JOIN_MEETS: &[Need] =
@@ -51,6 +52,11 @@ pub fn engine_for(case: &Case, parallelism: usize) -> Result<Box<dyn Engine>, Un
             let spec = IntervalSpec::of(case)?;
             check_demands(&spec.demands, INTERVAL_MEETS)?;
             interval::engine(&spec, parallelism)
+        }
+        "window_join" => {
+            let spec = WindowSpec::of(case)?;
+            check_demands(&spec.demands, &[])?;
+            window::engine(&spec, parallelism)
         }
         "upsert_materializer" | "compacting_materializer" => {
             materializer::engine(&MaterializerSpec::of(case)?, parallelism)
@@ -82,6 +88,7 @@ pub fn parallelisms(case: &Case) -> &'static [usize] {
         | "multi_join"
         | "mini_batch_join"
         | "interval_join"
+        | "window_join"
         | "upsert_materializer"
         | "compacting_materializer" => &[1, 4],
         _ => &[1],

@@ -9,12 +9,14 @@ mod interval;
 mod join;
 mod materializer;
 mod multi;
+mod window;
 
 pub use condition::{Comparison, Condition, Operand};
 pub use holdings::{Effect, Holdings};
 pub use interval::{Flavor, IntervalSpec, TimeOf};
 pub use join::JoinSpec;
 pub use materializer::MaterializerSpec;
+pub use window::WindowSpec;
 
 use std::ops::RangeInclusive;
 
