@@ -28,6 +28,8 @@ mod report;
 mod table;
 #[path = "support/updates.rs"]
 mod updates;
+#[path = "limit/window.rs"]
+mod window;
 #[path = "support/workload.rs"]
 mod workload;
 
@@ -50,6 +52,7 @@ fn run(workload: Workload, request: &Request) -> Report {
         Workload::Updates => exchange::run(parallelism, |_| by_key::Updating::new(size)),
         Workload::Mj10 => exchange::run(parallelism, |_| multi::MultiJoin::<multi::WideInputs, 10>::new(size)),
         Workload::Interval => exchange::run(parallelism, |_| interval::IntervalJoin::new(size, parallelism)),
+        Workload::Window => exchange::run(parallelism, |_| window::WindowJoin::new(size, parallelism)),
         Workload::IntervalLeft => unreachable!("the request is for offered workloads only"),
     };
     let joined = shares.into_iter().fold(Tally::default(), Tally::merge);
@@ -67,5 +70,11 @@ fn run(workload: Workload, request: &Request) -> Report {
 }
 
 /// The workloads that exist by hand.
-const OFFERED: [Workload; 5] =
-    [Workload::Mj3, Workload::Mj3Left, Workload::Updates, Workload::Mj10, Workload::Interval];
+const OFFERED: [Workload; 6] = [
+    Workload::Mj3,
+    Workload::Mj3Left,
+    Workload::Updates,
+    Workload::Mj10,
+    Workload::Interval,
+    Workload::Window,
+];

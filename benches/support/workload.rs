@@ -30,17 +30,20 @@ pub enum Workload {
     Interval,
     /// As [`Workload::Interval`], and every order without such a payment comes out once as unmatched.
     IntervalLeft,
+    /// orders ⋈ payments on `order_id % 10 000`, in tumbling windows of 10 s.
+    Window,
 }
 
 impl Workload {
     /// All workloads, in the order in which they are described.
-    pub const ALL: [Workload; 6] = [
+    pub const ALL: [Workload; 7] = [
         Workload::Mj3,
         Workload::Mj3Left,
         Workload::Updates,
         Workload::Mj10,
         Workload::Interval,
         Workload::IntervalLeft,
+        Workload::Window,
     ];
 
     /// The name used on the command line and in reports.
@@ -52,6 +55,7 @@ impl Workload {
             Workload::Mj10 => "mj10",
             Workload::Interval => "interval",
             Workload::IntervalLeft => "interval-left",
+            Workload::Window => "window",
         }
     }
 
@@ -61,7 +65,7 @@ impl Workload {
             Workload::Mj3 | Workload::Mj3Left => 3 * size.rows(),
             Workload::Updates => updates::changes_in(size),
             Workload::Mj10 => WIDE_INPUTS as u64 * size.wide_rows(),
-            Workload::Interval | Workload::IntervalLeft => 2 * size.rows(),
+            Workload::Interval | Workload::IntervalLeft | Workload::Window => 2 * size.rows(),
         }
     }
 
@@ -89,6 +93,11 @@ impl Workload {
                 Size::Large => Tally::of(12_993_661, 0xd71d_c335_c7d3_463a),
             }),
             Workload::Interval => Answer::joined(interval_answer(size)),
+            Workload::Window => Answer::joined(match size {
+                Size::Small => Tally::of(6_401, 0xc578_3c6e_13cc_63c6),
+                Size::Default => Tally::of(2_086_131, 0xc2da_89d7_9351_db32),
+                Size::Large => Tally::of(16_766_233, 0x16b8_3f15_aec3_12b6),
+            }),
             Workload::IntervalLeft => Answer {
                 joined: interval_answer(size),
                 unmatched: Some(match size {
@@ -349,6 +358,18 @@ pub const fn perm(index: u64, block: u64, factor: u64) -> u64 {
     (index - low) + (low.wrapping_mul(factor).wrapping_add(7) & (block - 1))
 }
 
+/// What the window join joins orders and payments on.
+#[inline]
+pub const fn window_key(order_id: u64) -> u64 {
+    order_id % WINDOW_KEYS
+}
+
+/// When the window begins that a time is in.
+#[inline]
+pub const fn window_start(ts: i64) -> i64 {
+    ts - ts.rem_euclid(WINDOW_MS)
+}
+
 /// The order that payment `index` pays, or a key that no order has.
 #[inline]
 const fn paid_order(index: u64) -> u64 {
@@ -386,3 +407,7 @@ pub const INTERVAL_AFTER_MS: i64 = 30_000;
 pub const ORDER_DISORDER_MS: i64 = 0;
 /// How late the watermark of payments assumes its rows to be.
 pub const PAYMENT_DISORDER_MS: i64 = 5_000;
+/// How many keys the window join has.
+pub const WINDOW_KEYS: u64 = 10_000;
+/// How long its windows are.
+pub const WINDOW_MS: i64 = 10_000;

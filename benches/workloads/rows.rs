@@ -76,6 +76,14 @@ pub struct Paid {
     pub method: u32,
 }
 
+/// A row of the window join.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Together {
+    pub order: u64,
+    pub payment: u64,
+    pub window: i64,
+}
+
 /// A result row that can be counted.
 pub trait Counted {
     /// Counts it in, or takes it back.
@@ -105,6 +113,12 @@ impl Counted for Wide10 {
 impl Counted for Paid {
     fn count(&self, adds: bool, tally: &mut Tally) {
         change(tally, adds, [self.order_id, self.ordered as u64, self.paid as u64, u64::from(self.method)]);
+    }
+}
+
+impl Counted for Together {
+    fn count(&self, adds: bool, tally: &mut Tally) {
+        change(tally, adds, [self.order, self.payment, self.window as u64]);
     }
 }
 
