@@ -14,3 +14,5 @@ mod regular;
 mod script;
 #[path = "joins/tables.rs"]
 mod tables;
+#[path = "joins/window.rs"]
+mod window;

@@ -7,6 +7,8 @@ use flowjoin::{Append, Clock};
 
 #[path = "plans/tables.rs"]
 mod tables;
+#[path = "plans/windows.rs"]
+mod windows;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Event, Keyed)]
 #[event(time = placed_at, out_of_order = "5s", idle = "1m")]

@@ -58,6 +58,7 @@ fn ours() -> &'static [&'static str] {
         "has no event time",
         "has no key",
         "has no bounds",
+        "does not say which windows",
         "does not say how long its rows are kept",
         "at most 12 inputs",
         "cannot be kept in state",

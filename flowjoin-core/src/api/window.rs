@@ -155,7 +155,7 @@ fn checked(windows: Windows) -> (Windows, Option<String>) {
         }
         Windows::Sliding { size, slide, .. } if slide > size => format!(
             "windows of {size} every {slide} leave time between them, and rows of that would be in no window: give a \
-             slide of {size} at most, or leave those rows out with `.filter(..)` first"
+             slide of {size} at most"
         ),
         Windows::Sliding { size, slide, .. } if size.as_millis() / slide.as_millis() > WINDOWS_MAX => format!(
             "with windows of {size} every {slide} each row is in {} of them, and at most {WINDOWS_MAX} are allowed: give a \

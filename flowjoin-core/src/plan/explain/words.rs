@@ -246,10 +246,14 @@ fn no_idleness(plan: &Plan, join: &Node) -> Vec<String> {
         let strategy = strategy(plan.node(*id));
         strategy.is_some_and(|strategy| strategy.field().is_some() && strategy.idle_after().is_none())
     };
+    let stops = match join.op {
+        Op::WindowJoin { .. } => "no window fires",
+        _ => "nothing is cleaned or comes out unmatched",
+    };
     let named = sources.into_iter().filter(quiet).map(|id| {
         format!(
             "join {}: source `{}` has no idleness; while one of its partitions is quiet, event time stands still and \
-             nothing is cleaned or comes out unmatched; `idle = \"1m\"` beside its time ends that",
+             {stops}; `idle = \"1m\"` beside its time ends that",
             join.name,
             plan.node(id).name
         )
