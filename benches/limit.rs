@@ -70,11 +70,5 @@ fn run(workload: Workload, request: &Request) -> Report {
 }
 
 /// The workloads that exist by hand.
-const OFFERED: [Workload; 6] = [
-    Workload::Mj3,
-    Workload::Mj3Left,
-    Workload::Updates,
-    Workload::Mj10,
-    Workload::Interval,
-    Workload::Window,
-];
+const OFFERED: [Workload; 6] =
+    [Workload::Mj3, Workload::Mj3Left, Workload::Updates, Workload::Mj10, Workload::Interval, Workload::Window];

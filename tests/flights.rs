@@ -21,7 +21,17 @@ async fn the_answers_are_those_of_a_database_and_no_row_is_late() {
         let got: Vec<Vec<i64>> = answers.iter().map(|answer| answer.got.clone()).collect();
         let weather = vec![80_861, 4_852_080];
         let fleet = vec![22_525, 4_479, 155, 2_609, 713, 27_717, 4_479, 713, 3_075_040];
-        assert_eq!(got, [weather.clone(), weather, vec![27_004, 4_479, 155, 3_075_040], fleet, vec![51_142], vec![852, 10_955, 51_142]]);
+        assert_eq!(
+            got,
+            [
+                weather.clone(),
+                weather,
+                vec![27_004, 4_479, 155, 3_075_040],
+                fleet,
+                vec![51_142],
+                vec![852, 10_955, 51_142]
+            ]
+        );
         for answer in &answers {
             let report = &answer.report;
             assert!(report.is_balanced(), "{report}");

@@ -12,6 +12,9 @@ mod accepted;
 #[path = "ui/accepted_policies.rs"]
 #[allow(dead_code)]
 mod accepted_policies;
+#[path = "ui/accepted_windows.rs"]
+#[allow(dead_code)]
+mod accepted_windows;
 
 /// The toolchain whose texts are held.
 const TOOLCHAIN: &str = "1.95";

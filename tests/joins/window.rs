@@ -2,6 +2,7 @@
 
 use super::script::*;
 use expect_test::expect;
+use flowjoin::api::Window;
 use flowjoin::prelude::*;
 
 fn inner(flow: &Flow) {
@@ -347,5 +348,43 @@ fn a_condition_is_asked_of_rows_in_one_window() {
               out +I d k @9
               out +I p - @9
               out +I d - @19"#]],
+    );
+}
+
+#[test]
+fn results_can_say_their_window() {
+    let text = |window: Window, a: &Row, b: Option<&Row>| {
+        let [start, end] = [window.start(), window.end()].map(EventTime::as_millis);
+        format!("[{start}, {end}) {} {}", a.name, name(b))
+    };
+    let flow = move |flow: &Flow| {
+        let (a, b) = (rows(flow, "a"), rows(flow, "b"));
+        let join = a.clone().window_join(b.clone().optional()).sliding(millis(10), millis(5)).named("sliding");
+        join.allowed_lateness(millis(5)).select_with_window(text).sink_to(sink("sliding"));
+        let join = a.window_join(b.optional()).session(millis(5)).named("session");
+        join.select_with_window(text).sink_to(sink("session"));
+    };
+    check(
+        flow,
+        "a 1 x @7, - n @3
+         b 1 r @8, 2 s @1
+         a 2 y @2
+         wm 14
+         b 2 t @6",
+        expect![[r#"
+            a 1 x @7, - n @3
+              sliding +I [-5, 5) n - @4
+              sliding +I [0, 10) n - @9
+              session +I [3, 8) n - @7
+            b 1 r @8, 2 s @1
+            a 2 y @2
+            wm 14
+              sliding +I [-5, 5) y s @4
+              sliding +I [0, 10) y s @9
+              sliding +I [0, 10) x r @9
+              session +I [1, 7) y s @6
+              session +I [7, 13) x r @12
+            b 2 t @6
+              sliding +I [0, 10) y t @9"#]],
     );
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use flowjoin::api::{NeedsTtl, multi_join};
-use flowjoin::{EventTime, Flow, KeyedStream, Late, MaybeOptional, Progress, Reason, RowKind, Unmatched, Watermark, millis};
+use flowjoin::{
+    EventTime, Flow, KeyedStream, Late, MaybeOptional, Progress, Reason, RowKind, Unmatched, Watermark, millis,
+};
 use flowjoin_testkit::oracle::{Role, WindowJoin, WindowResult, WindowRow, Windows};
 use flowjoin_testkit::{TestFlow, TestSink};
 use proptest::prelude::*;
@@ -92,9 +94,8 @@ impl Spec {
         let keyed = |index: usize| -> KeyedStream<Option<u8>, Row> {
             facts(flow, NAMES[index]).map(|fact| fact.row).key_by(|row| row.key)
         };
-        let input = |index: usize| -> MaybeOptional<_> {
-            keyed(index).optional_if(self.join.roles[index] == Role::Optional)
-        };
+        let input =
+            |index: usize| -> MaybeOptional<_> { keyed(index).optional_if(self.join.roles[index] == Role::Optional) };
         match &self.join.roles[..] {
             [_, Role::Exists] => finish_test!(self, keyed(0).where_exists(keyed(1))),
             [_, Role::NotExists] => finish_test!(self, keyed(0).where_not_exists(keyed(1))),

@@ -17,7 +17,8 @@ fn a_window_join_with_late_rows() {
         |flow| {
             let shipments = shipments(flow).key_by(|s| s.order_id);
             let join = multi_join![orders(flow).keyed(), payments(flow).keyed(), shipments.optional()];
-            let join = join.sliding(hours(1), minutes(10)).offset(minutes(5)).allowed_lateness(minutes(1)).named("hourly");
+            let join =
+                join.sliding(hours(1), minutes(10)).offset(minutes(5)).allowed_lateness(minutes(1)).named("hourly");
             join.select(|order, payment, shipment| (order.order_id, payment.paid_at, shipment.map(|s| s.moved_at)))
                 .sink_to(MemorySink::new("out"));
         },
@@ -82,7 +83,9 @@ fn windows_that_cannot_be() {
         }
     };
     let windows = [(secs(0), secs(0)), (secs(1), -secs(1)), (secs(5), secs(10)), (days(1), secs(1))];
-    mistakes(wrong(windows, secs(0)), expect![[r#"
+    mistakes(
+        wrong(windows, secs(0)),
+        expect![[r#"
         at `tumbling(size).into_tuples().sink_to(to("a"));`
           a window of 0s holds no time: give a size above zero
         at `sliding(width, slide).into_tuples().sink_to(to("b"));`
@@ -92,7 +95,8 @@ fn windows_that_cannot_be() {
         at `sliding(long, often).into_tuples().sink_to(to("d"));`
           with windows of 24h every 1s each row is in 86400 of them, and at most 10000 are allowed: give a longer slide
         at `session(gap).into_tuples().sink_to(to("e"));`
-          a session with a gap of 0s is over before it begins: give a gap above zero"#]]);
+          a session with a gap of 0s is over before it begins: give a gap above zero"#]],
+    );
 }
 
 #[test]

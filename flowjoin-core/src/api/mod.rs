@@ -17,6 +17,7 @@ mod unmatched;
 mod window;
 mod window_arity;
 
+pub use crate::op::window_join::Window;
 pub use exists::{Exists, NotExists};
 pub use flow::Flow;
 pub use input::{Input, JoinInput, JoinsOn, MaybeOptional, Optional};

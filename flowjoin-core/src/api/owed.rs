@@ -131,6 +131,14 @@ impl<J> NeedsWindow<J> {
     }
 
     /// Cannot be called: the join owes its windows.
+    pub fn select_with_window<F, R>(self, _select: F) -> R
+    where
+        Self: WindowGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: the join owes its windows.
     pub fn select_with_unmatched<F, R>(self, _select: F) -> R
     where
         Self: WindowGiven,

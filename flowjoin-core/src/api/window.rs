@@ -83,34 +83,41 @@ append_inputs!(A, B, C, D, E, G, H, I, J, L);
 append_inputs!(A, B, C, D, E, G, H, I, J, L, N);
 append_inputs!(A, B, C, D, E, G, H, I, J, L, N, P);
 
+// The bounds stand on the methods, so that an input that takes rows back is told so.
 macro_rules! windowed {
-    ($Owing:ident) => {
-        impl<I: AppendInputs> $Owing<MultiJoin<I>> {
+    ($Owing:ident $($bounds:tt)*) => {
+        impl<I> $Owing<MultiJoin<I>> {
             /// Joins the rows of one key that are in the same window: one window of this size comes after the other, one
             /// of them begins at the epoch.
             #[track_caller]
-            pub fn tumbling(self, size: Span) -> WindowJoin<I> {
+            pub fn tumbling(self, size: Span) -> WindowJoin<I>
+            $($bounds)*
+            {
                 self.0.windowed(Windows::Tumbling { size, offset: Span::ZERO }, Location::caller())
             }
 
             /// Joins the rows of one key that are in the same window: windows of this size begin one every slide, one of
             /// them at the epoch. A row is in several windows, and a pair comes once for each that both its rows are in.
             #[track_caller]
-            pub fn sliding(self, size: Span, slide: Span) -> WindowJoin<I> {
+            pub fn sliding(self, size: Span, slide: Span) -> WindowJoin<I>
+            $($bounds)*
+            {
                 self.0.windowed(Windows::Sliding { size, slide, offset: Span::ZERO }, Location::caller())
             }
 
             /// Joins the rows of one key that are in the same session: each is less than a gap from the one before it, of
             /// whichever input that is. A session is over a gap after its newest row.
             #[track_caller]
-            pub fn session(self, gap: Span) -> WindowJoin<I> {
+            pub fn session(self, gap: Span) -> WindowJoin<I>
+            $($bounds)*
+            {
                 self.0.windowed(Windows::Session { gap }, Location::caller())
             }
         }
     };
 }
 
-windowed!(NeedsTtl);
+windowed!(NeedsTtl where I: AppendInputs);
 windowed!(NeedsWindow);
 
 impl<I> NeedsWindow<MultiJoin<I>> {

@@ -9,7 +9,7 @@ use super::multi::mode_of;
 use super::stream::Stream;
 use super::unmatched::{Late, Unmatched};
 use super::window::{Lateness, WindowJoin};
-use crate::op::window_join::WindowJoin as WindowJoinOp;
+use crate::op::window_join::{CurrentWindow, Window, WindowJoin as WindowJoinOp};
 use crate::record::Data;
 
 macro_rules! window {
@@ -33,7 +33,38 @@ macro_rules! window {
                 let select = Arc::new(select);
                 Stream::at(self.placed.finish(op, state, mode_of::<M>(), move |_| {
                     let rows = $Rows::<$A $(, $T)+, F, O>::new(select.clone(), conditions.clone(), Default::default());
-                    Box::new(WindowJoinOp::<$A::Key, $n>::new(&spec, Box::new(rows)))
+                    Box::new(WindowJoinOp::<$A::Key, $n>::new(&spec, Box::new(rows), None))
+                }))
+            }
+
+            /// As [`select`](Self::select); the function also gets the window, before the rows.
+            pub fn select_with_window<O, F, M>(self, select: F) -> Stream<O, M>
+            where
+                $A: JoinInput,
+                $($T: JoinsOn<$A::Key>,)+
+                O: Data,
+                F: for<'a> Fn(Window, $A::Ref<'a> $(, $T::Ref<'a>)+) -> O + Send + Sync + 'static,
+                M: Mode,
+                Z: Lateness<($A::Padding, $($T::Padding),+), Out = M>,
+            {
+                let spec = self.spec::<$n>();
+                let (op, state) = self.op(&spec);
+                let conditions = self.conditions::<$n>();
+                let select = Arc::new(select);
+                Stream::at(self.placed.finish(op, state, mode_of::<M>(), move |_| {
+                    let window = Arc::new(CurrentWindow::default());
+                    let (select, current) = (select.clone(), window.clone());
+                    // Says that all references live equally long, which a closure alone does not.
+                    fn of_one_life<$A: JoinInput $(, $T: JoinInput)+, O, F>(f: F) -> F
+                    where
+                        F: for<'a> Fn($A::Ref<'a> $(, $T::Ref<'a>)+) -> O,
+                    {
+                        f
+                    }
+                    let select = of_one_life::<$A $(, $T)+, O, _>(move |$($row),+| select(current.get(), $($row),+));
+                    let rows =
+                        $Rows::<$A $(, $T)+, _, O>::new(Arc::new(select), conditions.clone(), Default::default());
+                    Box::new(WindowJoinOp::<$A::Key, $n>::new(&spec, Box::new(rows), Some(window)))
                 }))
             }
 

@@ -200,7 +200,10 @@ mod tests {
         panes.log(9, row(1, 5, 0));
         assert_eq!(of(&mut panes, 9, 19, 1), [vec![1, 4, 5, 0], vec![3]]);
         assert!(of(&mut panes, 10, 18, 1).iter().all(Vec::is_empty));
-        assert_eq!((panes.first_from(i128::MIN), panes.first_from(10), panes.first_from(20)), (Some(9), Some(19), None));
+        assert_eq!(
+            (panes.first_from(i128::MIN), panes.first_from(10), panes.first_from(20)),
+            (Some(9), Some(19), None)
+        );
     }
 
     #[test]

@@ -33,7 +33,8 @@ struct Slot {
 #[derive(Debug)]
 pub struct Session {
     hash: u64,
-    oldest: i64,
+    /// The time of its oldest row.
+    pub oldest: i64,
     newest: i64,
     /// Its rows.
     pub members: Vec<Member>,
@@ -179,7 +180,8 @@ impl<K: Key> Sessions<K> {
         self.calendar.push(Due { at, id, hash });
     }
 
-    /// The earliest note at or before a time, and all others of the same time: the sessions of them that are there.
+    /// The earliest note at or before a time, and all others of the same time: the sessions of them that are there, each
+    /// once. Returns whether there was a note.
     pub fn take_noted(&mut self, until: i64, noted: &mut Vec<Due>) -> bool {
         noted.clear();
         let Some(at) = self.calendar.earliest().filter(|&at| at <= until) else { return false };
@@ -192,6 +194,8 @@ impl<K: Key> Sessions<K> {
             }
             slot.session.is_some()
         });
+        // A session that was opened again may be noted twice.
+        noted.dedup_by_key(|due| due.id);
         true
     }
 

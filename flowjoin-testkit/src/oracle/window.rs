@@ -135,7 +135,8 @@ impl WindowJoin {
         let gap = i128::from(gap.as_millis());
         let time = |place: usize| i128::from(rows[place].time.as_millis());
         let last = |session: &[usize]| session.iter().map(|&place| time(place)).max().unwrap_or(0) + gap - 1;
-        let touches = |session: &[usize], row: usize| session.iter().any(|&other| (time(other) - time(row)).abs() < gap);
+        let touches =
+            |session: &[usize], row: usize| session.iter().any(|&other| (time(other) - time(row)).abs() < gap);
         let mut sessions: Vec<Vec<usize>> = Vec::new();
         for (place, row) in rows.iter().enumerate() {
             let belongs = |session: &Vec<usize>| {

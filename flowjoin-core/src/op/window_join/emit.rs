@@ -1,11 +1,14 @@
 //! What comes out of a window of one key, whichever kind of window it is, and where its rows go.
 
+use std::sync::Arc;
+
 use super::super::Outbox;
 use super::super::conditional::{self, Steps};
 use super::super::joined::{Combo, JoinRows};
 use super::super::kernel::{Kind, Out, Pair, is_empty, rows};
 use super::super::product::{self, Shape};
 use super::Spec;
+use super::windows::{CurrentWindow, Window};
 use crate::account::{Account, Reason};
 use crate::change::RowKind;
 use crate::key::Key;
@@ -24,6 +27,8 @@ pub struct Emitter<K: Key, const N: usize> {
     steps: Option<Steps<N>>,
     met: Met<N>,
     combos: Vec<Combo<N>>,
+    // The window that they are of, where `select` asks for it.
+    shown: Option<Arc<CurrentWindow>>,
     // Rows that go once the combinations that name them have been selected.
     matched: [Vec<RowId>; N],
     // Those without a partner, with the time of their going.
@@ -33,7 +38,7 @@ pub struct Emitter<K: Key, const N: usize> {
 
 impl<K: Key, const N: usize> Emitter<K, N> {
     /// Nothing said yet.
-    pub fn new(spec: &Spec<N>, rows: Box<dyn JoinRows<K, N>>) -> Self {
+    pub fn new(spec: &Spec<N>, rows: Box<dyn JoinRows<K, N>>, shown: Option<Arc<CurrentWindow>>) -> Self {
         let with = (1..N).filter(|input| spec.conditions >> input & 1 == 1);
         let steps = (spec.conditions != 0).then(|| with.fold(Steps::of(spec.kinds), Steps::on));
         Emitter {
@@ -44,9 +49,21 @@ impl<K: Key, const N: usize> Emitter<K, N> {
             steps,
             met: std::array::from_fn(|_| Bits::default()),
             combos: Vec::new(),
+            shown,
             matched: std::array::from_fn(|_| Vec::new()),
             unmatched: std::array::from_fn(|_| Vec::new()),
             late: Vec::new(),
+        }
+    }
+
+    /// What is said from here on is of this window.
+    #[inline]
+    pub fn enter(&mut self, window: Window, out: &mut Outbox) {
+        if self.shown.as_ref().is_some_and(|shown| shown.get() != window) {
+            self.select(out);
+        }
+        if let Some(shown) = &self.shown {
+            shown.set(window);
         }
     }
 

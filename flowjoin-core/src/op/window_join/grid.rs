@@ -6,7 +6,7 @@
 use super::super::Outbox;
 use super::super::joined::{Arrival, Arrivals};
 use super::emit::Emitter;
-use super::windows::{Grid, clamp, reach};
+use super::windows::{Grid, Window, clamp, reach};
 use crate::key::Key;
 use crate::state::{Grouping, Logged, Panes, RowId};
 use crate::time::{EventTime, Span, Watermark};
@@ -61,11 +61,15 @@ impl<K: Key, const N: usize> GridRows<K, N> {
             }
             emitter.accounts[input].open += 1;
             if self.lateness > 0 {
-                self.add_to_fired(input, (hash, &key, id), time, reach, emitter);
+                self.add_to_fired(input, (hash, &key, id), (time, reach), emitter, out);
                 emitter.select_if_many(out);
             }
             self.panes.log(last, Logged { hash, key, id, input: input as u8 });
         }
+    }
+
+    fn window(&self, last: i128) -> Window {
+        Window::of(last - self.grid.size() + 1, last)
     }
 
     // The windows that a row is in which are not over, by their last times.
@@ -88,7 +92,10 @@ impl<K: Key, const N: usize> GridRows<K, N> {
     ) {
         emitter.accounts[input].null_key += 1;
         if emitter.stands_alone(input) {
-            self.open_windows(time, reach).for_each(|last| emitter.alone(input, id, clamp(last)));
+            for last in self.open_windows(time, reach) {
+                emitter.enter(self.window(last), out);
+                emitter.alone(input, id, clamp(last));
+            }
             emitter.drop_later(input, id);
             emitter.select_if_many(out);
         } else {
@@ -102,13 +109,14 @@ impl<K: Key, const N: usize> GridRows<K, N> {
         &mut self,
         input: usize,
         (hash, key, id): (u64, &K, RowId),
-        time: i64,
-        reach: i128,
+        (time, reach): (i64, i128),
         emitter: &mut Emitter<K, N>,
+        out: &mut Outbox,
     ) {
         for last in self.open_windows(time, reach).take_while(|&last| last < reach) {
             self.lists.iter_mut().for_each(Vec::clear);
             self.panes.rows_of((last - self.grid.size() + 1, last), hash, key, &mut self.lists);
+            emitter.enter(self.window(last), out);
             emitter.add(&mut self.lists, (input, id), clamp(last));
         }
     }
@@ -139,6 +147,7 @@ impl<K: Key, const N: usize> GridRows<K, N> {
         let slices: Vec<&[Logged<K>]> = self.panes.rows(last - self.grid.size() + 1, last).collect();
         self.grouping.fill(&slices);
         let cause = clamp(last);
+        emitter.enter(self.window(last), out);
         for group in 0..self.grouping.len() {
             emitter.fire(&self.grouping.lists(group), cause, out);
         }

@@ -16,6 +16,8 @@ mod grid;
 mod session;
 mod windows;
 
+use std::sync::Arc;
+
 use super::joined::{Arrivals, JoinRows, Lateness};
 use super::kernel::Kind;
 use super::{Cx, InputId, Operator};
@@ -27,7 +29,7 @@ use crate::time::{EventTime, Span, Watermark};
 use emit::Emitter;
 use grid::GridRows;
 use session::SessionRows;
-pub use windows::{Grid, Windows};
+pub use windows::{CurrentWindow, Grid, Window, Windows};
 
 /// What a window join of N inputs is to do.
 #[derive(Clone, Debug)]
@@ -56,11 +58,11 @@ enum Held<K: Key, const N: usize> {
 }
 
 impl<K: Key, const N: usize> WindowJoin<K, N> {
-    /// A join that does what the spec says, over these rows.
+    /// A join that does what the spec says, over these rows, which are told the window of each result if they ask.
     ///
     /// # Panics
     /// If the windows are none: a plan with such windows is refused.
-    pub fn new(spec: &Spec<N>, rows: Box<dyn JoinRows<K, N>>) -> Self {
+    pub fn new(spec: &Spec<N>, rows: Box<dyn JoinRows<K, N>>, shown: Option<Arc<CurrentWindow>>) -> Self {
         let held = match spec.windows {
             Windows::Tumbling { size, offset } => {
                 Held::Grid(GridRows::new(Grid::new(size, size, offset), spec.lateness))
@@ -70,7 +72,7 @@ impl<K: Key, const N: usize> WindowJoin<K, N> {
             }
             Windows::Session { gap } => Held::Sessions(SessionRows::new(gap, spec.lateness)),
         };
-        let emitter = Emitter::new(spec, rows);
+        let emitter = Emitter::new(spec, rows, shown);
         WindowJoin { held, emitter, watermark: Watermark::NONE, arrivals: Arrivals::default() }
     }
 }

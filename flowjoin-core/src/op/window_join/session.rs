@@ -6,7 +6,7 @@
 use super::super::Outbox;
 use super::super::joined::{Arrival, Arrivals};
 use super::emit::Emitter;
-use super::windows::{clamp, reach};
+use super::windows::{Window, clamp, reach};
 use crate::key::Key;
 use crate::state::{Due, Member, RowId, Runs, Session, Sessions};
 use crate::time::{EventTime, Span, Watermark};
@@ -56,7 +56,7 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
             if key.is_null() {
                 match self.is_over(last, reach) {
                     true => emitter.is_late(input, id),
-                    false => on_null(input, id, EventTime::from_millis(last), emitter, out),
+                    false => on_null(input, id, Window::of(time.into(), last.into()), emitter, out),
                 }
                 continue;
             }
@@ -65,8 +65,8 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
             match touched[..] {
                 [] if self.is_over(last, reach) => emitter.is_late(input, id),
                 [] => self.begin(input, (hash, key), (id, time), reach, emitter, out),
-                [session] => self.join(session, input, (id, time), reach, emitter),
-                [session, ..] => self.bridge(session, &touched[1..], input, (id, time), reach, emitter),
+                [session] => self.join(session, input, (id, time), reach, emitter, out),
+                [_, ..] => self.bridge(&touched, input, (id, time), reach, emitter, out),
             }
             self.touched = touched;
             emitter.select_if_many(out);
@@ -101,6 +101,7 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
         (id, time): (RowId, i64),
         reach: i128,
         emitter: &mut Emitter<K, N>,
+        out: &mut Outbox,
     ) {
         emitter.accounts[input].open += 1;
         self.sessions.extend(session, time);
@@ -109,6 +110,7 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
         let has_fired = i128::from(last) < reach;
         if has_fired {
             let mut lists = held.lists(None);
+            emitter.enter(window(held, last), out);
             emitter.add(&mut lists, (input, id), EventTime::from_millis(last));
         }
         held.members.push(Member { input: input as u8, part: u32::from(has_fired), id });
@@ -120,16 +122,17 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
 
     fn bridge(
         &mut self,
-        session: RowId,
-        others: &[RowId],
+        touched: &[RowId],
         input: usize,
         (id, time): (RowId, i64),
         reach: i128,
         emitter: &mut Emitter<K, N>,
+        out: &mut Outbox,
     ) {
         emitter.accounts[input].open += 1;
+        let session = touched[0];
         let mut had_fired = self.sessions.at(session).fired;
-        for &other in others {
+        for &other in &touched[1..] {
             had_fired |= self.sessions.at(other).fired;
             self.sessions.absorb(session, other);
         }
@@ -139,6 +142,7 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
         let last = held.last(self.gap);
         held.fired = false;
         if i128::from(last) < reach {
+            emitter.enter(window(held, last), out);
             say_difference(held, EventTime::from_millis(last), emitter);
         } else if had_fired {
             self.sessions.note(session, last);
@@ -191,7 +195,9 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
     // Says what a session makes that has not come out yet.
     fn say(&mut self, id: RowId, emitter: &mut Emitter<K, N>, out: &mut Outbox) {
         let session = self.sessions.at(id);
-        let cause = EventTime::from_millis(session.last(self.gap));
+        let last = session.last(self.gap);
+        let cause = EventTime::from_millis(last);
+        emitter.enter(window(session, last), out);
         if session.parts > 0 {
             return say_difference(session, cause, emitter);
         }
@@ -217,20 +223,25 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
     }
 }
 
+fn window(session: &Session, last: i64) -> Window {
+    Window::of(session.oldest.into(), last.into())
+}
+
 fn on_null<K: Key, const N: usize>(
     input: usize,
     id: RowId,
-    last: EventTime,
+    window: Window,
     emitter: &mut Emitter<K, N>,
     out: &mut Outbox,
 ) {
     emitter.accounts[input].null_key += 1;
     match emitter.stands_alone(input) {
         true => {
-            emitter.alone(input, id, last);
+            emitter.enter(window, out);
+            emitter.alone(input, id, window.last());
             emitter.drop_later(input, id);
         }
-        false => emitter.null_unmatched(input, id, last, out),
+        false => emitter.null_unmatched(input, id, window.last(), out),
     }
 }
 

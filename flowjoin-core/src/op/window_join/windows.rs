@@ -3,7 +3,9 @@
 //! A window is known by its last time, one millisecond before its end: it has fired when the watermark is after that. Ends
 //! of windows near those of time lie beyond what a row can carry, so they are reckoned with more bits than times have.
 
-use crate::time::{EventTime, Span, Watermark};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::time::{EventTime, Span, Watermark, millis};
 
 /// How time is divided into windows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +42,56 @@ impl std::fmt::Display for Windows {
         };
         f.write_str(&text)?;
         if offset == Span::ZERO { Ok(()) } else { write!(f, ", offset {offset}") }
+    }
+}
+
+/// One window: the times from its start to before its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Window {
+    start: EventTime,
+    last: EventTime,
+}
+
+impl Window {
+    /// The window from one time to another, both included; what is beyond the ends of time is cut off.
+    pub(super) fn of(start: i128, last: i128) -> Window {
+        Window { start: clamp(start), last: clamp(last) }
+    }
+
+    /// The first time that is in it; of a session that of its oldest row.
+    pub const fn start(self) -> EventTime {
+        self.start
+    }
+
+    /// The first time after it.
+    pub const fn end(self) -> EventTime {
+        self.last.plus(millis(1))
+    }
+
+    /// The last time that is in it, which its results have.
+    pub const fn last(self) -> EventTime {
+        self.last
+    }
+}
+
+/// The window of which results are being made, for those who make them: the operator and the `select` of one task.
+#[derive(Debug, Default)]
+pub struct CurrentWindow {
+    start: AtomicI64,
+    last: AtomicI64,
+}
+
+impl CurrentWindow {
+    /// Says which it is.
+    pub fn set(&self, window: Window) {
+        self.start.store(window.start.as_millis(), Ordering::Relaxed);
+        self.last.store(window.last.as_millis(), Ordering::Relaxed);
+    }
+
+    /// Which it is.
+    pub fn get(&self) -> Window {
+        let [start, last] = [&self.start, &self.last].map(|time| EventTime::from_millis(time.load(Ordering::Relaxed)));
+        Window { start, last }
     }
 }
 
@@ -128,7 +180,6 @@ pub fn clamp(time: i128) -> EventTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::millis;
     use proptest::prelude::*;
 
     // The last times of all windows that a time is in, by the definition: they begin at the offset plus any number of slides.
@@ -141,11 +192,7 @@ mod tests {
     }
 
     fn times() -> impl Strategy<Value = i64> {
-        prop_oneof![
-            -60..60i64,
-            (0..60i64).prop_map(|back| i64::MAX - back),
-            (0..60i64).prop_map(|on| i64::MIN + on),
-        ]
+        prop_oneof![-60..60i64, (0..60i64).prop_map(|back| i64::MAX - back), (0..60i64).prop_map(|on| i64::MIN + on),]
     }
 
     proptest! {
@@ -173,7 +220,10 @@ mod tests {
     #[test]
     fn times_before_the_epoch_are_rounded_down() {
         let grid = Grid::new(millis(10), millis(10), millis(0));
-        assert_eq!([-11, -10, -1, 0, 9].map(|time| grid.pane(time)), [(-20, -11), (-10, -1), (-10, -1), (0, 9), (0, 9)]);
+        assert_eq!(
+            [-11, -10, -1, 0, 9].map(|time| grid.pane(time)),
+            [(-20, -11), (-10, -1), (-10, -1), (0, 9), (0, 9)]
+        );
         let grid = Grid::new(millis(10), millis(10), millis(-23));
         assert_eq!((grid.pane(-4), grid.pane(-3), grid.pane(7)), ((-13, -4), (-3, 6), (7, 16)));
     }

@@ -79,9 +79,7 @@ fn windows(window: Option<WrittenWindow>) -> Result<Windows, Unbuilt> {
     };
     let offset = millis(offset.unwrap_or(0));
     match (kind.as_str(), size, slide, gap) {
-        ("tumbling", Some(size), None, None) => {
-            Ok(Windows::Every { size: millis(size), slide: millis(size), offset })
-        }
+        ("tumbling", Some(size), None, None) => Ok(Windows::Every { size: millis(size), slide: millis(size), offset }),
         ("hop", Some(size), Some(slide), None) => {
             Ok(Windows::Every { size: millis(size), slide: millis(slide), offset })
         }
