@@ -125,10 +125,9 @@ impl<K: Key, const N: usize> GridRows<K, N> {
     pub fn advance(&mut self, before: Watermark, now: Watermark, emitter: &mut Emitter<K, N>, out: &mut Outbox) {
         let until = reach(now);
         let mut last = self.grid.oldest(reach(before));
-        // The next pane that is not over by then.
+        // Where no pane is, no window fires.
         while let Some(pane) = self.panes.first_from(last - self.grid.size() + 1) {
             if pane > last {
-                // Nothing is in the windows before.
                 last = self.grid.oldest(pane);
             }
             if last >= until {
