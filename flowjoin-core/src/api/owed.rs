@@ -9,7 +9,8 @@ use super::flow::Output;
 use crate::state::{Clock, Ttl};
 use crate::time::Span;
 
-/// A join that does not say yet how long its rows are kept: `.ttl(hours(24))` or `.keep_forever()` comes next.
+/// A join that does not say yet how long its rows are kept: `.ttl(hours(24))` or `.keep_forever()` comes next; or its
+/// windows, such as `.tumbling(hours(1))`, which make it a [`WindowJoin`](super::WindowJoin).
 #[must_use = "a join does nothing until `.ttl(..)` or `.keep_forever()`, and then `.select(..)`"]
 pub struct NeedsTtl<J>(pub(super) J);
 

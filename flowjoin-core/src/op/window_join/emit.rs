@@ -23,6 +23,8 @@ pub struct Emitter<K: Key, const N: usize> {
     pub accounts: [Account; N],
     kinds: [Kind; N],
     shape: Shape,
+    // Whether results show a row, or the gap, of every input.
+    all_shown: bool,
     // The other kernel, where there are conditions.
     steps: Option<Steps<N>>,
     met: Met<N>,
@@ -46,6 +48,7 @@ impl<K: Key, const N: usize> Emitter<K, N> {
             accounts: [Account::default(); N],
             kinds: spec.kinds,
             shape: Shape::of(&spec.kinds),
+            all_shown: spec.kinds.iter().all(|kind| kind.shows()),
             steps,
             met: std::array::from_fn(|_| Bits::default()),
             combos: Vec::new(),
@@ -72,7 +75,7 @@ impl<K: Key, const N: usize> Emitter<K, N> {
     pub fn fire(&mut self, lists: &[Runs<'_>; N], cause: EventTime, out: &mut Outbox) {
         let present = (0..N).filter(|&input| !is_empty(lists[input])).fold(0u16, |bits, input| bits | 1 << input);
         let Some(steps) = &self.steps else {
-            if self.shape.required() & !present == 0 {
+            if self.shape.required() & !present == 0 && !self.fire_single(lists, present, cause, out) {
                 self.fire_product(lists, cause, out);
                 self.meet_lists(lists, present);
             }
@@ -89,6 +92,21 @@ impl<K: Key, const N: usize> Emitter<K, N> {
         self.meet_combos(from);
         self.meet_partners(lists);
         self.select_if_many(out);
+    }
+
+    // Where no input has a second row, as is common, there is one result, and that takes no product. Returns whether it is so.
+    #[inline]
+    fn fire_single(&mut self, lists: &[Runs<'_>; N], present: u16, cause: EventTime, out: &mut Outbox) -> bool {
+        if !self.all_shown || lists.iter().any(|list| list.0.len() > 1 || !list.1.is_empty()) {
+            return false;
+        }
+        let ids = std::array::from_fn(|input| lists[input].0.first().copied().unwrap_or(RowId::MISSING));
+        self.combos.push(Combo { ids, kind: RowKind::Insert, cause });
+        self.select_if_many(out);
+        if present.count_ones() > 1 {
+            (0..N).filter(|input| present >> input & 1 == 1).for_each(|input| self.meet(input, ids[input]));
+        }
+        true
     }
 
     #[inline]
@@ -185,7 +203,10 @@ impl<K: Key, const N: usize> Emitter<K, N> {
             return;
         }
         for (input, &list) in lists.iter().enumerate().filter(|(input, _)| present >> input & 1 == 1) {
-            rows(list).for_each(|id| self.meet(input, id));
+            let (met, account) = (&mut self.met[input], &mut self.accounts[input]);
+            let met = [list.0, list.1].map(|run| run.iter().filter(|&&id| met.insert(id)).count() as u64);
+            account.matched += met[0] + met[1];
+            account.open -= met[0] + met[1];
         }
     }
 
