@@ -6,13 +6,19 @@
 mod chains;
 #[path = "joins/fanout.rs"]
 mod fanout;
+#[path = "joins/held_tables.rs"]
+mod held_tables;
 #[path = "joins/interval.rs"]
 mod interval;
 #[path = "joins/regular.rs"]
 mod regular;
+#[path = "joins/rows.rs"]
+mod rows;
 #[path = "joins/script.rs"]
 mod script;
 #[path = "joins/tables.rs"]
 mod tables;
+#[path = "joins/versions.rs"]
+mod versions;
 #[path = "joins/window.rs"]
 mod window;

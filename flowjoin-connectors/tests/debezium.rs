@@ -85,13 +85,29 @@ fn an_event_puts_what_is_after_it() {
 
 #[test]
 fn a_delete_needs_no_more_than_the_key() {
-    check(&event("d", r#"{"id":1,"email":"a@b.c"}"#, "null"), &["delete 1 at 7"]);
     check(&event("d", r#"{"id":1}"#, "null"), &["delete 1 at 7"]);
     check(&event("d", r#"{"id":1,"email":[]}"#, "null"), &["delete 1 at 7"]);
     check(r#"{"op":"d","before":{"id":1}}"#, &["delete 1"]);
     let message = |before: &str| format!(r#"{{"key":{{"id":1}},"value":{}}}"#, event("d", before, "null"));
     check(&message("null"), &["delete 1 at 7"]);
     check(&message(r#"{"email":""}"#), &["delete 1 at 7"]);
+}
+
+#[test]
+fn a_delete_tells_the_row_if_its_image_is_certain_to_be_whole() {
+    check(&event("d", r#"{"id":1,"email":"a@b.c"}"#, "null"), &[r#"delete 1 at 7, {"id":1,"email":"a@b.c"}"#]);
+    // PostgreSQL writes columns that it does not send as null or zero.
+    for unsent in ["null", "\"\"", "\"0.00\"", "\"1970-01-01T00:00:00Z\"", "\"__debezium_unavailable_value\""] {
+        check(&event("d", &format!(r#"{{"id":1,"email":{unsent}}}"#), "null"), &["delete 1 at 7"]);
+    }
+    let line = event("d", r#"{"id":1,"email":null}"#, "null");
+    let whole = [r#"delete 1 at 7, {"id":1,"email":null}"#];
+    check_with::<Customer>(Debezium::replica_identity_full, &line, &whole);
+    check(&line.replace("postgresql", "mysql"), &whole);
+    check(
+        &event("u", r#"{"id":1,"email":"a"}"#, r#"{"id":2,"email":"b"}"#),
+        &[r#"delete 1 at 7, {"id":1,"email":"a"}"#, r#"put {"id":2,"email":"b"}"#],
+    );
 }
 
 #[test]
@@ -131,7 +147,7 @@ fn envelopes_come_with_and_without_schema_and_key() {
 fn a_row_that_gets_another_key_leaves_the_old_one() {
     check(
         &event("u", r#"{"id":1,"email":"a"}"#, r#"{"id":2,"email":"a"}"#),
-        &["delete 1 at 7", r#"put {"id":2,"email":"a"}"#],
+        &[r#"delete 1 at 7, {"id":1,"email":"a"}"#, r#"put {"id":2,"email":"a"}"#],
     );
     check(&event("u", r#"{"id":1}"#, r#"{"id":2,"email":"a"}"#), &["delete 1 at 7", r#"put {"id":2,"email":"a"}"#]);
     // An image before that does not tell the key says nothing of it.
@@ -146,10 +162,18 @@ fn a_row_that_gets_another_key_leaves_the_old_one() {
 fn a_key_of_several_columns_is_read_by_its_names() {
     let same = |source| source;
     let row = r#"{"product":7,"store":"a","count":3}"#;
-    check_with::<Stock>(same, &event("d", row, "null"), &[r#"delete ("a", 7) at 7"#]);
+    check_with::<Stock>(
+        same,
+        &event("d", row, "null"),
+        &[r#"delete ("a", 7) at 7, {"store":"a","product":7,"count":3}"#],
+    );
     check_with::<Stock>(same, r#"{"key":{"product":7,"store":"a"},"value":null}"#, &[r#"delete ("a", 7)"#]);
     let moved = event("u", row, r#"{"product":7,"store":"b","count":3}"#);
-    check_with::<Stock>(same, &moved, &[r#"delete ("a", 7) at 7"#, r#"put {"store":"b","product":7,"count":3}"#]);
+    check_with::<Stock>(
+        same,
+        &moved,
+        &[r#"delete ("a", 7) at 7, {"store":"a","product":7,"count":3}"#, r#"put {"store":"b","product":7,"count":3}"#],
+    );
     let renamed = |source: Debezium| source.key_fields(["shop", "sku"]);
     check_with::<Stock>(renamed, r#"{"key":{"sku":7,"shop":"a"},"value":null}"#, &[r#"delete ("a", 7)"#]);
 }
@@ -282,8 +306,8 @@ fn damaged_lines_are_changes_or_bad_but_never_a_panic() {
     assert!(all.error.is_none() && all.rows.len() > 500 && all.bad.len() > 500, "{} {}", all.rows.len(), all.bad.len());
     for change in &all.rows {
         if let TableChange::Patch { patch, .. } = change {
-            let _ = patch(Some(&Customer { id: 2, email: Some("kept".to_string()) }));
-            assert!(patch(None).is_err());
+            let _ = patch.apply(Some(&Customer { id: 2, email: Some("kept".to_string()) }));
+            assert!(patch.apply(None).is_err());
         }
     }
 }

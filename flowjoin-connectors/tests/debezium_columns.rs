@@ -280,7 +280,7 @@ fn document(title: &str, body: &str) -> Document {
     Document { id: 1, title: title.to_string(), body: Some(body.to_string()), blob: None }
 }
 
-fn patch_of(line: &Value, with: impl FnOnce(Debezium) -> Debezium) -> flowjoin_core::io::Patch<Document> {
+fn patch_of(line: &Value, with: impl FnOnce(Debezium) -> Debezium) -> Box<flowjoin_core::io::Patch<Document>> {
     let mut all = read::<Document>(&line.to_string(), with);
     assert_eq!(all.told(), ["patch 1 at 7"], "{:?}", all.reasons());
     let Some(TableChange::Patch { patch, .. }) = all.rows.pop() else { panic!("a patch") };
@@ -291,11 +291,11 @@ fn patch_of(line: &Value, with: impl FnOnce(Debezium) -> Debezium) -> flowjoin_c
 fn a_column_that_was_not_sent_keeps_its_value() {
     let line = event("u", &Value::Null, &json!({"id": 1, "title": "new", "body": GONE, "blob": null}));
     let patch = patch_of(&line, |source| source);
-    assert_eq!(patch(Some(&document("old", "long \"text\""))).unwrap(), document("new", "long \"text\""));
+    assert_eq!(patch.apply(Some(&document("old", "long \"text\""))).unwrap(), document("new", "long \"text\""));
     let gone = Document { body: None, ..document("old", "") };
-    assert_eq!(patch(Some(&gone)).unwrap(), Document { body: None, ..document("new", "") });
+    assert_eq!(patch.apply(Some(&gone)).unwrap(), Document { body: None, ..document("new", "") });
     assert_eq!(
-        patch(None).unwrap_err(),
+        patch.apply(None).unwrap_err(),
         "`public.orders`: what has not changed was not sent (`body`), and there is no row before to take it from; set REPLICA IDENTITY FULL on the table, or begin with an initial snapshot"
     );
 }
@@ -309,16 +309,20 @@ fn bytes_that_were_not_sent_keep_their_value() {
     );
     let patch = patch_of(&line, |source| source);
     let old = Document { blob: Some("AQID".to_string()), ..document("old", "text") };
-    assert_eq!(patch(Some(&old)).unwrap(), Document { title: "new".to_string(), ..old });
-    assert_eq!(patch(Some(&document("old", "text"))).unwrap(), document("new", "text"), "a field that is not written");
-    assert!(patch(None).unwrap_err().contains("(`body`, `blob`)"));
+    assert_eq!(patch.apply(Some(&old)).unwrap(), Document { title: "new".to_string(), ..old });
+    assert_eq!(
+        patch.apply(Some(&document("old", "text"))).unwrap(),
+        document("new", "text"),
+        "a field that is not written"
+    );
+    assert!(patch.apply(None).unwrap_err().contains("(`body`, `blob`)"));
 }
 
 #[test]
 fn the_word_for_what_was_not_sent_can_be_another() {
     let line = event("u", &Value::Null, &json!({"id": 1, "title": GONE, "body": "<none>"}));
     let patch = patch_of(&line, |source| source.unavailable_value("<none>"));
-    assert_eq!(patch(Some(&document("old", "text"))).unwrap(), document(GONE, "text"));
+    assert_eq!(patch.apply(Some(&document("old", "text"))).unwrap(), document(GONE, "text"));
 }
 
 #[test]
@@ -326,7 +330,10 @@ fn the_image_before_spares_the_patch() {
     let before = json!({"id": 1, "title": "old", "body": "text"});
     let line = event("u", &before, &json!({"id": 2, "title": "new", "body": GONE})).to_string();
     let all = read::<Document>(&line, |source| source);
-    assert_eq!(all.told(), ["delete 1 at 7", r#"put {"id":2,"title":"new","body":"text"}"#]);
+    assert_eq!(
+        all.told(),
+        [r#"delete 1 at 7, {"id":1,"title":"old","body":"text"}"#, r#"put {"id":2,"title":"new","body":"text"}"#]
+    );
     // Without REPLICA IDENTITY FULL the other columns of the image are null.
     let before = json!({"id": 1, "title": null, "body": null});
     patch_of(&event("u", &before, &json!({"id": 1, "title": "new", "body": GONE})), |source| source);
@@ -351,6 +358,6 @@ fn the_key_of_a_patch_is_the_rows_or_else_the_messages() {
 #[test]
 fn a_patch_that_fits_no_row_says_why() {
     let line = event("u", &Value::Null, &json!({"id": 1, "title": 5, "body": GONE}));
-    let reason = patch_of(&line, |source| source)(Some(&document("old", "text"))).unwrap_err();
+    let reason = patch_of(&line, |source| source).apply(Some(&document("old", "text"))).unwrap_err();
     assert_eq!(reason, "`public.orders`: `title`: invalid type: integer `5`, expected a string");
 }

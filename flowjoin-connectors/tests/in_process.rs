@@ -145,7 +145,7 @@ impl Keyed for Level {
 fn levels(number: u64) -> Vec<TableChange<Level>> {
     match number {
         even if even.is_multiple_of(2) => ['a', 'b'].map(|level| TableChange::Put(Level(even, level))).into(),
-        3 => vec![TableChange::Delete { key: 2, time: None }],
+        3 => vec![TableChange::delete(2)],
         _ => Vec::new(),
     }
 }

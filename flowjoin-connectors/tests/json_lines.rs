@@ -155,21 +155,41 @@ fn gzip_of_several_members_is_one_file() {
 }
 
 #[test]
-fn gzip_that_ends_in_the_middle_fails_after_the_rows_before() {
+fn gzip_that_ends_in_the_middle_gives_the_rows_before_and_one_bad_record() {
     let directory = Directory::new();
     let text: String = (0..10_000u64).map(|id| format!("{{\"id\":{id},\"amount\":{}}}\n", id * 7919 % 1000)).collect();
     let whole = gzip(text.as_bytes());
-    for cut in [0, 5, 20, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
+    let read = |cut: usize| {
         let path = directory.write("orders.jsonl.gz", &whole[..cut]);
-        let all = read_partition::<Order>(&JsonLines::file(&path), 0, 1000);
-        let message = all.error();
-        assert!(message.contains("orders.jsonl.gz") && message.contains("ends in the middle"), "{cut}: {message}");
-        assert!(all.bad.is_empty(), "the cut line is no record");
+        read_partition::<Order>(&JsonLines::file(&path), 0, 1000)
+    };
+    for cut in [whole.len() / 2, whole.len() - 9, whole.len() - 1] {
+        let all = read(cut);
+        assert!(all.error.is_none() && all.rows.len() > 1_000, "{cut}: {}", all.rows.len());
         assert!(all.rows.iter().map(|order| order.id).eq(0..all.rows.len() as u64));
-        if cut >= whole.len() / 2 {
-            assert!(all.rows.len() > 1_000, "{cut}: {}", all.rows.len());
-        }
+        let [bad] = &all.bad[..] else { panic!("{cut}: {:?}", all.reasons()) };
+        assert!(bad.origin.ends_with("orders.jsonl.gz") && bad.reason.contains("ends in the middle"), "{bad}");
+        assert!(bad.reason.contains(&format!("at or before byte {cut} of the file")), "{bad}");
+        // What there is of the line that was cut, and where it is.
+        let rest = &text.as_bytes()[text.match_indices('\n').nth(all.rows.len() - 1).unwrap().0 + 1..];
+        assert!(rest.starts_with(&bad.raw) && bad.position == Some(all.rows.len() as u64 + 1), "{bad}");
     }
+    // Of which there is nothing is no file of rows.
+    for cut in [0, 5] {
+        let message = read(cut).error();
+        assert!(message.contains("orders.jsonl.gz") && message.contains("ends in the middle"), "{cut}: {message}");
+    }
+}
+
+#[test]
+fn what_stands_behind_the_end_of_gzip_is_one_bad_record() {
+    let directory = Directory::new();
+    let bytes = [gzip(b"{\"id\":1}\n{\"id\":2}\n"), b"garbage, and more of it".to_vec()].concat();
+    let path = directory.write("orders.jsonl.gz", bytes);
+    let all = read::<Order>(&JsonLines::file(&path));
+    assert_eq!((&all.rows[..], all.error.is_none()), (&[order(1), order(2)][..], true));
+    let [bad] = &all.bad[..] else { panic!("{:?}", all.reasons()) };
+    assert!(bad.position == Some(3) && bad.reason.contains("without anything behind its end"), "{bad}");
 }
 
 #[test]
@@ -183,7 +203,7 @@ fn what_is_called_gzip_and_is_not_fails_and_so_does_the_reverse() {
     let crc = damaged.len() - 8;
     damaged[crc] ^= 1;
     let damaged = read::<Order>(&JsonLines::file(directory.write("damaged.jsonl.gz", damaged)));
-    assert!(damaged.error().contains("damaged.jsonl.gz"));
+    assert!(damaged.reasons()[0].contains("damaged.jsonl.gz") && damaged.rows == [order(1)]);
 }
 
 #[test]

@@ -126,14 +126,21 @@ fn a_change_puts_or_deletes() {
         &[
             (r#"{"op":"+I","id":1,"name":"pen"}"#, r#"put {"id":1,"name":"pen"}"#),
             (r#"{"id":1,"op":"+U","name":"pen"}"#, r#"put {"id":1,"name":"pen"}"#),
-            (r#"{"op":"-U","id":1,"name":"pen"}"#, "delete 1"),
-            (r#"{"op":"-D","id":1,"name":"pen"}"#, "delete 1"),
+            (r#"{"op":"-U","id":1,"name":"pen"}"#, r#"delete 1, {"id":1,"name":"pen"}"#),
+            (r#"{"op":"-D","id":1,"name":"pen"}"#, r#"delete 1, {"id":1,"name":"pen"}"#),
+            (r#"{"op":"-D","id":1,"more":1}"#, "delete 1"),
             (r#"{"op":"-D","id":1,"name":{"no":"row"}}"#, "delete 1"),
             (r#"{ "row" : {"id":1}, "op" : "-D" }"#, "delete 1"),
             (r#"{"op":"+U","row":{"id":1,"name":"pen"}}"#, r#"put {"id":1,"name":"pen"}"#),
         ],
     );
-    check::<Stock>(by_names, &[(r#"{"op":"-D","storeId":"a","product":1,"count":3}"#, r#"delete ("a", 1)"#)]);
+    check::<Stock>(
+        by_names,
+        &[(
+            r#"{"op":"-D","storeId":"a","product":1,"count":3}"#,
+            r#"delete ("a", 1), {"storeId":"a","product":1,"count":3}"#,
+        )],
+    );
 }
 
 #[test]
@@ -144,6 +151,7 @@ fn a_message_puts_its_value_or_deletes_its_key() {
             (r#"{"key":{"id":1},"value":{"id":1,"name":"pen"}}"#, r#"put {"id":1,"name":"pen"}"#),
             (r#"{"key":{"id":1},"value":null}"#, "delete 1"),
             (r#"{"value":null,"key":18446744073709551615}"#, "delete 18446744073709551615"),
+            (r#"{"key":[92],"value":null}"#, "delete 92"),
             (r#"{"key":null,"value":{"id":1}}"#, r#"put {"id":1,"name":null}"#),
         ],
     );
@@ -164,13 +172,19 @@ fn what_a_sink_wrote_is_read_as_a_table() {
     let written = [batch([("+I", product(1, "pen")), ("+I", product(2, "ink"))]), batch([("-D", product(1, "pen"))])];
     write(&JsonLines::upsert(directory.path("upsert.jsonl")), written).unwrap();
     let all = changes::<Product>(&JsonLines::table(directory.path("upsert.jsonl")));
-    assert_eq!(all.told(), [r#"put {"id":1,"name":"pen"}"#, r#"put {"id":2,"name":"ink"}"#, "delete 1"]);
+    assert_eq!(
+        all.told(),
+        [r#"put {"id":1,"name":"pen"}"#, r#"put {"id":2,"name":"ink"}"#, r#"delete 1, {"id":1,"name":"pen"}"#]
+    );
 
     let audit = |op: &str| Audit { id: 1, op: op.to_string() };
     let written = [batch([("+I", audit("+I")), ("-U", audit("+I")), ("+U", audit("-D"))])];
     write(&JsonLines::changelog(directory.path("audit.jsonl.gz")), written).unwrap();
     let all = changes::<Audit>(&JsonLines::table(directory.path("audit.jsonl.gz")));
-    assert_eq!(all.told(), [r#"put {"id":1,"op":"+I"}"#, "delete 1", r#"put {"id":1,"op":"-D"}"#]);
+    assert_eq!(
+        all.told(),
+        [r#"put {"id":1,"op":"+I"}"#, r#"delete 1, {"id":1,"op":"+I"}"#, r#"put {"id":1,"op":"-D"}"#]
+    );
 
     write(&JsonLines::upsert(directory.path("row.jsonl")), [batch([("+I", Line { row: 7 })])]).unwrap();
     let all = changes::<Line>(&JsonLines::table(directory.path("row.jsonl")));
@@ -184,7 +198,7 @@ fn an_op_that_is_a_column_stays_one() {
         &[
             (r#"{"id":1,"op":"-D"}"#, r#"put {"id":1,"op":"-D"}"#),
             (r#"{"op":"login","id":1}"#, r#"put {"id":1,"op":"login"}"#),
-            (r#"{"op":"-D","row":{"id":1,"op":"login"}}"#, "delete 1"),
+            (r#"{"op":"-D","row":{"id":1,"op":"login"}}"#, r#"delete 1, {"id":1,"op":"login"}"#),
         ],
     );
     let changes = JsonTable::changes;
@@ -207,7 +221,7 @@ fn what_has_two_readings_is_bad_until_it_is_said_which() {
     );
     check::<Both>(by_names, &[(r#"{"op":"-D","row":{"id":1}}"#, op)]);
     check::<Both>(by_names, &[(r#"{"op":"-D","id":1}"#, r#"put {"id":1,"op":"-D","row":null}"#)]);
-    check::<Open>(JsonTable::changes, &[(r#"{"op":"-D","id":1,"a":2}"#, "delete 1")]);
+    check::<Open>(JsonTable::changes, &[(r#"{"op":"-D","id":1,"a":2}"#, r#"delete 1, {"id":1,"a":2}"#)]);
 
     check::<Setting>(by_names, &[(r#"{"key":"a","value":null}"#, value), (r#"{"key":"a","value":"b"}"#, value)]);
     check::<Setting>(JsonTable::plain, &[(r#"{"key":"a","value":null}"#, r#"put {"key":"a","value":null}"#)]);

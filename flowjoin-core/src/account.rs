@@ -71,6 +71,13 @@ pub struct Account {
 }
 
 impl Account {
+    /// A row that was open has met a partner.
+    #[inline]
+    pub fn meets(&mut self) {
+        self.matched += 1;
+        self.open -= 1;
+    }
+
     /// Whether the buckets add up to the rows that came in.
     pub fn is_balanced(&self) -> bool {
         self.rows == self.sum()

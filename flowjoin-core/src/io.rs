@@ -19,6 +19,7 @@ use crate::record::Data;
 pub use by_key::ByKey;
 pub(crate) use by_key::changes;
 pub use table::{Patch, TableChange, TableSource};
+pub(crate) use table::{RowChange, TableBatch};
 
 /// What explain and the accounting say about a source or sink.
 #[derive(Clone, Debug, PartialEq, Eq)]

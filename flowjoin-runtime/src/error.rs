@@ -33,6 +33,8 @@ pub enum Error {
         /// What the panic said.
         message: String,
     },
+    /// Ctrl-C ended the run before its sources had ended. What had been read has gone through to the sinks.
+    Stopped,
     /// A task ended without a word, because another one failed.
     Cancelled,
 }
@@ -48,6 +50,10 @@ impl fmt::Display for Error {
                 f,
                 "a function given to `{operator}` panicked: {message}\n  the flow has stopped; rows read but not yet \
                  written are lost to this run, so start it again from its inputs"
+            ),
+            Error::Stopped => f.write_str(
+                "stopped before its sources had ended; what had been read has been written, and rows that still waited for \
+                 partners have not",
             ),
             Error::Cancelled => f.write_str("the task was cancelled because another one failed"),
         }
@@ -66,7 +72,7 @@ impl std::error::Error for Error {
             Error::Plan(errors) => Some(errors),
             Error::Io { cause, .. } => Some(cause),
             Error::Task(error) => Some(error),
-            Error::Config(_) | Error::Panic { .. } | Error::Cancelled => None,
+            Error::Config(_) | Error::Panic { .. } | Error::Stopped | Error::Cancelled => None,
         }
     }
 }

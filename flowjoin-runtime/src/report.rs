@@ -22,6 +22,8 @@ pub struct Report {
     pub steps: Vec<StepReport>,
     /// The longest that one call of a task took: a pause for all that waits behind it.
     pub longest_call: Duration,
+    /// Whether the flow was stopped, by [`Running::stop`](crate::Running::stop) or Ctrl-C, before its sources had ended.
+    pub stopped: bool,
 }
 
 /// Where the rows of one step have gone.
@@ -87,7 +89,8 @@ impl Report {
             }
         });
         let longest_call = Duration::from_nanos(shared.longest_call.load(Ordering::Relaxed));
-        Report { flow: plan.name().to_string(), elapsed, steps: steps.collect(), longest_call }
+        let stopped = shared.cut_short.load(Ordering::Relaxed);
+        Report { flow: plan.name().to_string(), elapsed, steps: steps.collect(), longest_call, stopped }
     }
 
     /// The step of this name; of a source and a sink of one name, the source.
@@ -152,7 +155,8 @@ impl fmt::Display for Report {
             let cells = rows.iter().map(|row| row[column].chars().count());
             cells.chain([COLUMNS[column].len()]).max().unwrap_or_default()
         };
-        writeln!(f, "accounting of flow {} after {:.2} s", self.flow, self.elapsed.as_secs_f64())?;
+        let stopped = if self.stopped { ", stopped before its sources had ended" } else { "" };
+        writeln!(f, "accounting of flow {} after {:.2} s{stopped}", self.flow, self.elapsed.as_secs_f64())?;
         let head: [String; 12] = COLUMNS.map(String::from);
         for row in std::iter::once(&head).chain(&rows) {
             for &column in &shown {

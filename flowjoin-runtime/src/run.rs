@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -28,11 +28,12 @@ use crate::shell::{Shared, Shell, Source, io_error};
 /// Runs a [`Flow`] on tokio.
 pub trait RunFlow {
     /// Runs the flow until all its sources have ended, or Ctrl-C has stopped them and what was read has gone through.
-    /// Prints the accounting at the end, if the configuration says so.
+    /// Prints the accounting at the end, if the configuration says so, also of a run that fails.
     ///
     /// # Errors
     /// If the plan is refused, a source or sink cannot be opened or go on, a bad record meets the policy to fail, or user
-    /// code panics. All tasks are stopped then.
+    /// code panics. All tasks are stopped then. [`Error::Stopped`] if Ctrl-C has ended it before its sources have: a
+    /// `main` that returns the error tells so by its exit code.
     fn run(&self, config: Config) -> impl Future<Output = Result<()>> + Send;
 
     /// Opens all sources and sinks and starts the flow, for those who want its figures while it runs.
@@ -47,11 +48,17 @@ pub trait RunFlow {
 impl RunFlow for Flow {
     async fn run(&self, config: Config) -> Result<()> {
         let print = config.report;
-        let report = self.start(config)?.wait().await?;
+        let mut running = self.start(config)?;
+        let ended = running.end().await;
+        let report = running.figures();
         if print {
+            if ended.is_err() {
+                eprintln!("the flow has failed; this is where rows had gone by then");
+            }
             eprintln!("{report}");
         }
-        Ok(())
+        ended?;
+        if report.stopped { Err(Error::Stopped) } else { Ok(()) }
     }
 
     fn start(&self, config: Config) -> Result<Running> {
@@ -83,21 +90,26 @@ impl Running {
         let _ = self.stop.send(true);
     }
 
-    /// Waits for the end.
+    /// Waits for the end. A run that was stopped is none that failed: [`Report::stopped`] tells.
     ///
     /// # Errors
-    /// As [`RunFlow::run`].
+    /// As [`RunFlow::run`], but for [`Error::Stopped`].
     pub async fn wait(mut self) -> Result<Report> {
-        let ended = (&mut self.tasks).await;
+        self.end().await?;
+        Ok(self.figures())
+    }
+
+    async fn end(&mut self) -> Result<()> {
+        let mut ended = (&mut self.tasks).await.unwrap_or(Err(Error::Cancelled));
         for watcher in &self.watchers {
             watcher.abort();
         }
-        ended.map_err(|_| Error::Cancelled)??;
         for (node, policy) in &self.shared.bad {
             let mut policy = policy.lock().unwrap_or_else(PoisonError::into_inner);
-            policy.close().map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
+            let closed = policy.close().map_err(|cause| io_error(&self.shared.plan, *node, cause));
+            ended = ended.and(closed);
         }
-        Ok(self.figures())
+        ended
     }
 }
 
@@ -155,6 +167,7 @@ fn open(plan: &Arc<Plan>, config: &Config) -> Result<Opened> {
         bad,
         done: readings.iter().map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect(),
         longest_call: AtomicU64::new(0),
+        cut_short: AtomicBool::new(false),
     });
     let paces = paces(&tasks, &links, &readers);
     Ok(Opened { tasks, links, readers, writers, paces, shared, readings })
@@ -295,8 +308,12 @@ async fn all(mut set: JoinSet<Result<()>>) -> Result<()> {
             Ok(Ok(())) => {}
             // Its neighbour failed, and will say why.
             Ok(Err(Error::Cancelled)) => cancelled = true,
-            Ok(Err(error)) => return Err(error),
+            Ok(Err(error)) => {
+                set.shutdown().await;
+                return Err(error);
+            }
             Err(join) => {
+                set.shutdown().await;
                 let message = if join.is_panic() { "a task panicked" } else { "a task was cancelled" };
                 return Err(Error::Panic { operator: "runtime".to_string(), message: message.to_string() });
             }

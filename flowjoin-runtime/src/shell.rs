@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,8 @@ pub struct Shared {
     pub done: Vec<(AtomicU64, AtomicU64)>,
     /// The longest call of an operator so far, in nanoseconds.
     pub longest_call: AtomicU64,
+    /// Whether the run was stopped before all that there is was read.
+    pub cut_short: AtomicBool,
 }
 
 /// A partition that a task reads.
@@ -117,7 +119,6 @@ impl Shell {
             let closed = guarded("closing", writer.close()).await;
             closed.map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
         }
-        self.publish();
         Ok(())
     }
 
@@ -213,6 +214,9 @@ impl Shell {
             }
             self.perform().await?;
         }
+        if !slots.is_empty() || !reads.is_empty() {
+            self.shared.cut_short.store(true, Ordering::Relaxed);
+        }
         reads.clear();
         for (source, slot) in self.open_slots(&slots) {
             self.hand_in(TaskInput::Source { source, slot, progress: Progress::Stopped })?;
@@ -274,6 +278,14 @@ impl Shell {
         let figures = self.task.figures();
         let mut all = self.shared.figures.lock().unwrap_or_else(PoisonError::into_inner);
         all[self.task.id().0] = figures;
+    }
+}
+
+// However a task ends, done, failed or cancelled: the accounting counts all that it did.
+impl Drop for Shell {
+    fn drop(&mut self) {
+        // After a panic in the middle of a call the figures may be beyond reckoning; those before that count then.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.publish()));
     }
 }
 

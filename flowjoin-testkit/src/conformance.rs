@@ -27,7 +27,9 @@ pub use interval_rules::IntervalRules;
 pub use join_rules::JoinRules;
 pub use judge::Judge;
 pub use materializer_rules::MaterializerRules;
-pub use model::{Action, Case, CaseError, CaseFile, ExpectError, Order, Phase, ReadError, Step, Strict, Verdict};
+pub use model::{
+    Action, Case, CaseError, CaseFile, ExpectError, Order, Phase, ReadError, Sorted, Step, Strict, Verdict,
+};
 pub use rules::{Mismatch, NoRules, Rules};
 pub use run::{Outcome, play, run};
 

@@ -17,7 +17,7 @@ use flowjoin_core::io::Page;
 use flowjoin_core::io::erased::AnySource;
 use flowjoin_core::op::key_by::Batching;
 use flowjoin_core::op::source::AnyPage;
-use flowjoin_core::plan::{NodeId, Op, Plan};
+use flowjoin_core::plan::{Build, Node, NodeId, Op, Plan};
 use flowjoin_core::task::{Deployment, Effect, Inlet, Message, Reading, Task, TaskId, TaskInput};
 use flowjoin_core::watermark::{Merge, Rejoin};
 use flowjoin_core::{
@@ -278,7 +278,9 @@ impl TestFlow {
         let named = || self.plan.nodes().iter().filter(|node| node.name == name);
         // A table has the name of its source, unless it is given another.
         let node = named().find(|node| matches!(node.op, Op::Table { .. })).or(named().next());
-        self.figures_of(node.unwrap_or_else(|| panic!("no step is named `{name}`")).id)
+        self.figures_of(
+            node.unwrap_or_else(|| panic!("no step is named `{name}`; there is {}", self.names_of(|_| true))).id,
+        )
     }
 
     fn figures_of(&self, id: NodeId) -> OpFigures {
@@ -302,16 +304,25 @@ impl TestFlow {
     fn source(&self, name: &str) -> NodeId {
         match self.plan.source(name) {
             Some((id, _)) => id,
-            None => panic!("no source is named `{name}`"),
+            None => {
+                let names = self.names_of(|node| matches!(node.build, Build::Source(_)));
+                panic!("no source is named `{name}`; there is {names}")
+            }
         }
     }
 
     fn sink(&mut self, name: &str) -> &mut SinkLog {
-        let id = self.plan.sink(name).map(|(id, _)| id);
-        match id.and_then(|id| self.sinks.get_mut(&id)) {
-            Some(log) => log,
-            None => panic!("no sink is named `{name}`"),
-        }
+        let Some((id, _)) = self.plan.sink(name) else {
+            let names = self.names_of(|node| matches!(node.build, Build::Sink(_)));
+            panic!("no sink is named `{name}`; there is {names}")
+        };
+        self.sinks.get_mut(&id).expect("each sink of the plan has a log")
+    }
+
+    fn names_of(&self, is_one: impl Fn(&Node) -> bool) -> String {
+        let nodes = self.plan.nodes().iter().filter(|node| is_one(node));
+        let names: Vec<String> = nodes.map(|node| format!("`{}`", node.name)).collect();
+        if names.is_empty() { "none".to_string() } else { names.join(", ") }
     }
 
     // Of all partitions of a source.
@@ -361,7 +372,7 @@ impl TestFlow {
             Effect::Send(to, inlet, message) => self.mail.push_back((to, inlet, message)),
             Effect::Bad(_, records) => self.bad.extend(records),
             Effect::Write(node, batch) => {
-                let flowjoin_core::plan::Build::Sink(sink) = &self.plan.node(node).build else { return };
+                let Build::Sink(sink) = &self.plan.node(node).build else { return };
                 let rows = sink.values(batch).into_iter().map(|(kind, row, time)| Output { kind, row, time });
                 if let Some(log) = self.sinks.get_mut(&node) {
                     log.rows.extend(rows);

@@ -15,7 +15,7 @@ fn join(build: impl Fn(&Flow)) -> Box<dyn Operator> {
     let node = plan.nodes().iter().find(|node| matches!(node.op, Op::MultiJoin { .. })).expect("the flow joins");
     let Build::Operator(make) = &node.build else { unreachable!("a join is an operator") };
     let batching = flowjoin::op::key_by::Batching { rows_max: 1, linger: millis(1) };
-    make(&BuildCx { task: 0, tasks: 1, batching })
+    make(&BuildCx { task: 0, tasks: 1, batching, tables: 0 })
 }
 
 fn batch(count: usize) -> AnyBatch {

@@ -525,3 +525,51 @@ fn a_settled_table_is_right_though_the_times_of_changes_go_back() {
             end"#]],
     );
 }
+
+#[test]
+fn the_changes_of_an_upstream_key_settle_in_the_order_in_which_they_come() {
+    super::script::check(
+        |flow| {
+            let told = flow.stream::<super::script::Row>(TestSource::new("a")).as_changelog(|row| {
+                let kind = if row.name.starts_with('-') { RowKind::Delete } else { RowKind::Insert };
+                (kind, Cell { id: 1, name: row.name.trim_start_matches('-').to_string() })
+            });
+            // The first letter is the upstream key.
+            let upstream = |cell: &Cell| cell.name.chars().next();
+            let table = told.to_settled_table_by(upstream, flowjoin::Conflict::KeepFirst);
+            table.map(|cell| cell.name).sink_to(TestSink::new("out"));
+        },
+        "a 1 p1 @5
+         a 1 q1 @6
+         wm 10
+         a 1 -p1 @13
+         a 1 p2 @12
+         a 1 -q0 @14
+         a 1 q2 @11
+         wm 20
+         a 1 q3 @30
+         a 1 -q3 @25
+         wm 28
+         wm 40
+         end",
+        expect![[r#"
+            a 1 p1 @5
+            a 1 q1 @6
+            wm 10
+              out +I p1 @6
+            a 1 -p1 @13
+            a 1 p2 @12
+            a 1 -q0 @14
+            a 1 q2 @11
+            wm 20
+              out -U p1 @14
+              out +U q2 @14
+            a 1 q3 @30
+            a 1 -q3 @25
+            wm 28
+            wm 40
+              out -U q2 @30
+              out +U p2 @30
+            end"#]],
+    );
+}

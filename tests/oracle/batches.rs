@@ -9,7 +9,7 @@ use flowjoin_testkit::oracle::{Contents, Role, left_deep};
 use flowjoin_testkit::{ChangelogChecker, TestFlow, TestSink};
 use proptest::prelude::*;
 
-use super::changes::{Arrival, Batch, Change, Formed, Row, Unique, arrivals, batches, unique};
+use super::changes::{Arrival, Batch, Change, Formed, Row, Unique, arrivals, batches, large_batches, unique};
 use super::config;
 use super::history::{NAMES, check_accounts};
 
@@ -142,6 +142,17 @@ fn histories(formed: Formed, steps: usize) -> impl Strategy<Value = (Vec<Input>,
     })
 }
 
+// One key with many rows, of which many change in one batch.
+fn large_histories() -> impl Strategy<Value = (Vec<Input>, Vec<Batch>)> {
+    let formed = prop_oneof![Just(Formed::Well), Just(Formed::Ill)];
+    let roles = prop_oneof![Just(Role::Required), Just(Role::Optional), Just(Role::NotExists)];
+    (unique(), roles, formed).prop_flat_map(|(unique, role, formed)| {
+        let input = |role, unique| Input { role, unique, condition: Condition::None };
+        let inputs = vec![input(Role::Required, unique), input(role, Unique::Key)];
+        (Just(inputs), large_batches(vec![unique, Unique::Key], formed))
+    })
+}
+
 fn by_definition(inputs: &[Input], held: &[Contents<Row>]) -> Vec<Joined> {
     let sides: Vec<_> = inputs.iter().zip(held).map(|(input, held)| (input.role, held.keyed(|row| row.key))).collect();
     left_deep(&sides, |so_far, next| {
@@ -211,5 +222,14 @@ proptest! {
         for parallelism in [1, 4] {
             check(parallelism, &inputs, &batches)?;
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(60))]
+
+    #[test]
+    fn a_join_with_many_changes_of_one_key_at_once_is_the_join_of_what_is_held((inputs, batches) in large_histories()) {
+        check(1, &inputs, &batches)?;
     }
 }

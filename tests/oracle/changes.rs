@@ -139,6 +139,17 @@ pub fn batches(unique: Vec<Unique>, formed: Formed, steps: usize) -> impl Strate
     wishes.prop_map(move |wishes| come_true(&unique, formed, wishes))
 }
 
+/// Batches with many changes of one key in the first of two inputs, and few in the second.
+pub fn large_batches(unique: Vec<Unique>, formed: Formed) -> impl Strategy<Value = Vec<Batch>> {
+    let of_one_key = |wish: Wish, first: bool, id: u8, ends_batch: bool| {
+        let row = Row { key: Some(0), id, ..wish.row };
+        Wish { input: usize::from(!first), row, ends_batch, ..wish }
+    };
+    let wish = (wish(2), prop::bool::weighted(0.97), 0..30u8, prop::bool::weighted(0.02));
+    let wish = wish.prop_map(move |(wish, first, id, ends_batch)| of_one_key(wish, first, id, ends_batch));
+    prop::collection::vec(wish, 0..200).prop_map(move |wishes| come_true(&unique, formed, wishes))
+}
+
 fn come_true(unique: &[Unique], formed: Formed, wishes: Vec<Wish>) -> Vec<Batch> {
     let mut held: Vec<Contents<Row>> = unique.iter().map(|unique| unique.contents()).collect();
     let mut batches = vec![Vec::new()];

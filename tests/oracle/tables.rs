@@ -72,7 +72,7 @@ impl Origin {
         let arrival = |change: &Change| Arrival { kind: change.kind, row: change.row.clone() };
         let table_change = |change: &Change| match change.kind.adds() {
             true => TableChange::Put(change.row.clone()),
-            false => TableChange::Delete { key: change.row.key, time: None },
+            false => TableChange::delete_row(change.row.clone()),
         };
         match self {
             Origin::Changelog | Origin::ChangelogById | Origin::Facts => {

@@ -42,8 +42,9 @@ fn the_wide_table() {
                   │  │  keeps rows by key, as long as they stand
                   │  └─ ⇄ join described on product_id [placed, products?]               changelog
                   │     │  kernel product
-                  │     │  products: unique by product_id
-                  │     │  keeps placed, products: rows by key, kept for ever
+                  │     │  products: a table, held here, unique by product_id
+                  │     │  keeps placed: rows by key, kept for ever
+                  │     │  keeps products: one row a key, as long as they stand
                   │     ├─ ⇄ join placed on key [orders, users?]                         changelog
                   │     │  │  kernel product
                   │     │  │  orders: unique by order_id
@@ -57,9 +58,7 @@ fn the_wide_table() {
                   │     │     └─ table users by user_id                                  changelog
                   │     │        │  keeps one row a key, as long as they stand
                   │     │        └─ ⇄ source users (debezium, in/users.jsonl)            time of arrival
-                  │     └─ table products by product_id                                  changelog
-                  │        │  keeps one row a key, as long as they stand
-                  │        └─ ⇄ source products (debezium, in/products.jsonl)            time of arrival
+                  │     └─ ⇄ source products (debezium, in/products.jsonl)               time of arrival
                   └─ table newest status by order_id                                     changelog
                      │  keeps one row a key, as long as they stand
                      └─ ⇄ latest_by_key                                                  changelog
@@ -170,7 +169,7 @@ fn a_join_whose_expiry_retracts_and_rows_that_are_unique() {
             flow test
             └─ sink recent (json lines upsert, out/recent.jsonl)                     changelog
                └─ changes                                                            changelog
-                  └─ table recent by order_id                                        changelog
+                  └─ table sink recent by order_id                                   changelog
                      │  keeps rows by key, as long as they stand
                      └─ ⇄ join recent on order_id [orders, accounts]                 changelog
                         │  kernel product
@@ -200,7 +199,7 @@ fn changes_are_put_in_order_for_a_sink_that_keeps_another_key() {
             flow test
             └─ sink placed (json lines upsert, out/placed.jsonl)                  changelog
                └─ changes                                                         changelog
-                  └─ table placed by account_id                                   changelog
+                  └─ table sink placed by account_id                              changelog
                      │  keeps rows by key, as long as they stand
                      └─ ⇄ join placed on order_id [accounts, orders]              changelog
                         │  kernel product
@@ -293,3 +292,25 @@ fn unique_rows_of_a_join_that_is_keyed_anew() {
               an input of join `paid` has a unique key and is the result of join `owned`, keyed anew: changes of one row come from several tasks then, and what is taken back may come last; make it a table first, with `.to_table()` and `.key_by(..)` on that"#]],
     );
 }
+
+#[test]
+fn the_table_before_a_sink_by_key_has_a_name_of_its_own() {
+    let flow = Flow::new("test");
+    // Whatever the stream comes from, it goes to two sinks, under the name of a table that there is.
+    let accounts = flow.table::<Account>(Debezium::json("in/accounts.jsonl"));
+    let by_order = || accounts.filter(|account| account.order_id > 0).map(|account| Shown(account.order_id));
+    by_order().sink_to(JsonLines::upsert("out/accounts.jsonl"));
+    by_order().sink_to(JsonLines::upsert("out/shown.jsonl"));
+    by_order().to_table().named("shown").sink_to(JsonLines::changelog("out/told.jsonl"));
+    let plan = flow.plan().unwrap();
+    let mut tables: Vec<&str> = plan.nodes().iter().filter(|node| is_table(&node.op)).map(|node| &*node.name).collect();
+    tables.sort();
+    assert_eq!(tables, ["accounts", "shown", "sink accounts", "sink shown"]);
+}
+
+fn is_table(op: &flowjoin::plan::Op) -> bool {
+    matches!(op, flowjoin::plan::Op::Table { .. })
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keyed)]
+struct Shown(#[key] u64);

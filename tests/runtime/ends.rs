@@ -21,7 +21,7 @@ fn the_answer_and_the_accounting_are_the_same_on_any_number_of_tasks() {
             right.map(|right: Unmatched<Right>| right.row.id).sink_to(sinks.2);
         })
         .unwrap();
-        assert!(report.is_balanced(), "{report}");
+        assert!(report.is_balanced() && !report.stopped, "{report}");
         let accounts = (account(&report, "join", 0), account(&report, "join", 1), account(&report, "lefts", 0));
         (standing(&pairs), standing(&lonely), standing(&stray), accounts)
     };
@@ -134,7 +134,7 @@ fn a_flow_that_is_stopped_writes_what_was_read_and_leaves_the_rest_open() {
         let drain = tokio::spawn(async move { while tap.recv().await.is_some() {} });
         let report = running.wait().await.unwrap();
         drain.await.unwrap();
-        assert!(report.is_balanced(), "{report}");
+        assert!(report.is_balanced() && report.stopped, "{report}");
         let (left_side, right_side) = (account(&report, "join", 0), account(&report, "join", 1));
         // All that was read has gone through the join, and what met a partner has been written.
         assert_eq!(left_side.rows, account(&report, "lefts", 0).rows);

@@ -227,3 +227,31 @@ fn a_file_that_is_read_is_not_emptied_by_a_sink() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), rows);
     std::fs::remove_file(file).unwrap();
 }
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Event, Keyed)]
+#[event(time = ingestion)]
+struct Document {
+    #[key]
+    id: u64,
+    body: String,
+}
+
+#[test]
+fn a_patch_that_fits_no_row_is_a_dead_letter_with_its_line_and_the_record() {
+    let folder = folder("patch");
+    let (file, letters) = (folder.join("documents.jsonl"), folder.join("bad.jsonl"));
+    let event = |id: u64, body: &str| format!(r#"{{"before":null,"after":{{"id":{id},"body":"{body}"}},"op":"u"}}"#);
+    let patch = event(2, "__debezium_unavailable_value");
+    std::fs::write(&file, format!("{}\n{patch}\n", event(1, "text"))).unwrap();
+    for tasks in [1, 2] {
+        let out = MemorySink::new("out");
+        let (source, sink) = (Debezium::json(&file).on_bad(OnBad::dead_letter(&letters)), out.clone());
+        let report = run_flow(tasks, |flow| flow.table::<Document>(source).sink_to(sink)).unwrap();
+        assert_eq!(report.steps.iter().find(|step| step.kind == "table").unwrap().inputs[0].account.bad, 1, "{report}");
+        let letter: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&letters).unwrap()).unwrap();
+        assert_eq!(letter["line"], 2, "{letter}");
+        assert_eq!((letter["raw"].as_str(), letter["file"].as_str()), (Some(patch.as_str()), file.to_str()));
+        assert!(letter["reason"].as_str().unwrap().contains("there is no row before"), "{letter}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

@@ -52,12 +52,20 @@ fn a_program_whose_function_panics_ends_with_a_failure_and_a_report_that_a_perso
     let told = String::from_utf8_lossy(&stderr);
     assert_eq!(status.code(), Some(1), "{told}");
     assert!(told.contains("Error: a function given to `map` panicked: order 10 is not to be had\n"), "{told}");
+    // Where the rows had gone by then is told all the same.
+    assert!(
+        told.contains("the flow has failed; this is where rows had gone by then\naccounting of flow panics"),
+        "{told}"
+    );
+    let row = told.lines().find(|line| line.starts_with("source lefts")).expect("the source has a row");
+    let cells: Vec<u64> = row.split_whitespace().filter_map(|cell| cell.parse().ok()).collect();
+    assert!(cells[0] > 10, "{told}");
     std::fs::remove_dir_all(folder).expect("its own folder can be removed");
 }
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_drains_the_flow_and_ends_with_success_and_accounts_that_add_up() {
+fn ctrl_c_drains_the_flow_and_ends_with_a_word_of_that_and_accounts_that_add_up() {
     let folder = folder("interrupted");
     let mut child = child("interrupted", &folder).spawn().expect("the child runs");
     let file = folder.join("pairs.jsonl");
@@ -72,9 +80,12 @@ fn ctrl_c_drains_the_flow_and_ends_with_success_and_accounts_that_add_up() {
     let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
     stderr.read_line(&mut told).expect("the child speaks");
     stderr.read_to_string(&mut told).expect("the child speaks");
-    assert_eq!(child.wait().expect("the child ends").code(), Some(0), "{told}");
+    // A script can tell it from a run that has read everything.
+    assert_eq!(child.wait().expect("the child ends").code(), Some(1), "{told}");
     assert!(told.starts_with("stopping: "), "{told}");
-    assert!(told.contains("accounting of flow interrupted"), "{told}");
+    assert!(told.contains("accounting of flow interrupted after "), "{told}");
+    assert!(told.contains(" s, stopped before its sources had ended\n"), "{told}");
+    assert!(told.contains("\nError: stopped before its sources had ended; "), "{told}");
     // The accounting and the file tell the same.
     let written = std::fs::read_to_string(&file).expect("the file is there").lines().count();
     let row = told.lines().find(|line| line.starts_with("join join")).expect("the join has a row");

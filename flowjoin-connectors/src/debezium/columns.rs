@@ -19,6 +19,8 @@ pub(super) struct Settings {
     pub(super) columns: Columns,
     pub(super) times: TimeForm,
     pub(super) placeholder: Placeholder,
+    /// Whether images before are known to have every column.
+    pub(super) whole_images: bool,
 }
 
 /// A row image: `before`, `after`, or a message key.
@@ -103,6 +105,15 @@ impl<'a> Image<'a> {
         };
         Ok(read.map_or(Cow::Borrowed(text), Cow::Owned))
     }
+}
+
+/// Whether the text of a column can stand where the column was not sent: null, or where that is not allowed, the zero of
+/// its type.
+pub(super) fn may_be_unsent(text: &str) -> bool {
+    let bare = text.trim_matches('"');
+    matches!(text, "null" | "false" | "[]" | "{}")
+        || bare.chars().all(|c| matches!(c, '0' | '.' | ':' | '-' | 'T' | 'Z'))
+        || bare.starts_with("1970-01-01")
 }
 
 /// The value as JSON, or nothing if it is to stay as it came.

@@ -42,6 +42,7 @@ pub(super) struct Event<'a> {
 #[derive(Default, Deserialize)]
 pub(super) struct Source {
     ts_ms: Option<i64>,
+    connector: Option<String>,
     db: Option<String>,
     schema: Option<String>,
     table: Option<String>,
@@ -113,6 +114,11 @@ fn is_passed_over(object: &Object<'_>) -> bool {
 impl Source {
     pub(super) fn time(&self) -> Option<EventTime> {
         self.ts_ms.map(EventTime::from_millis)
+    }
+
+    /// Whether an image before has every column: other databases than PostgreSQL have no other images.
+    pub(super) fn has_whole_images(&self) -> bool {
+        self.connector.as_ref().is_some_and(|connector| connector != "postgresql")
     }
 
     /// As much of `database.schema.table` as is known.

@@ -6,7 +6,7 @@ use flowjoin_core::io::TableChange;
 use flowjoin_core::{EventTime, Key, Keyed};
 use serde::de::DeserializeOwned;
 
-use super::columns::{Image, Settings};
+use super::columns::{Image, Settings, may_be_unsent};
 use super::envelope::{Event, Message, Op, Part};
 use super::schema::Schemas;
 use super::toast::Partial;
@@ -38,7 +38,8 @@ where
             return Ok(Changes::None);
         }
         let prefix = table.map_or(String::new(), |table| format!("`{table}`: "));
-        self.changes(&event, key, value.schema, &prefix).map_err(|reason| format!("{prefix}{reason}"))
+        let changes = self.changes(&event, key, value.schema, &prefix);
+        changes.map(|changes| of_record(changes, line)).map_err(|reason| format!("{prefix}{reason}"))
     }
 }
 
@@ -75,7 +76,7 @@ where
         match key {
             Some(key) if self.table.is_none() => {
                 let key = self.message_key(key)?;
-                Ok(Changes::One(TableChange::Delete { key, time: None }))
+                Ok(Changes::One(TableChange::delete(key)))
             }
             Some(_) | None => Ok(Changes::None),
         }
@@ -101,7 +102,8 @@ where
         let (before, after) = (image("before", event.before)?, image("after", event.after)?);
         if event.op == Op::Delete {
             let key = self.key_of(before.as_ref(), message_key)?;
-            return Ok(Changes::One(TableChange::Delete { key, time }));
+            let row = before.as_ref().and_then(|before| self.whole(before, event));
+            return Ok(Changes::One(TableChange::Delete { key, time, row }));
         }
         let after = after.ok_or_else(|| no_after(event))?;
         // A snapshot and an insert have no row before.
@@ -113,11 +115,30 @@ where
             TableChange::Truncate { .. } => return Ok(Changes::One(put)),
         };
         // Without REPLICA IDENTITY FULL the image before has only the columns of the key, or is not there.
-        let old = before.and_then(|before| self.key.pick::<T::Key>(|name| before.column(name)).ok());
-        Ok(match old {
-            Some(key) if key != new && !key.is_null() => Changes::Two(TableChange::Delete { key, time }, put),
-            Some(_) | None => Changes::One(put),
+        let Some(before) = before else { return Ok(Changes::One(put)) };
+        Ok(match self.key.pick::<T::Key>(|name| before.column(name)) {
+            Ok(key) if key != new && !key.is_null() => {
+                let row = self.whole(&before, event);
+                Changes::Two(TableChange::Delete { key, time, row }, put)
+            }
+            Ok(_) | Err(_) => Changes::One(put),
         })
+    }
+
+    /// The row before, if its image has all of it. Columns that PostgreSQL has not sent look like those that are null or
+    /// zero, so that an image of it with any such column is not taken for whole, unless the user says that it is.
+    fn whole(&self, before: &Image<'_>, event: &Event<'_>) -> Option<Box<T>> {
+        let row = before.row().ok()?;
+        if row.unavailable.iter().any(|name| !self.fields.lacks(name)) {
+            return None;
+        }
+        let mut others =
+            row.columns.iter().filter(|(name, _)| !self.key.has(name) && !self.fields.lacks(name)).peekable();
+        let is_told = others.peek().is_some() && others.all(|(_, text)| !may_be_unsent(text));
+        if !(is_told || self.settings.whole_images || event.source.has_whole_images()) {
+            return None;
+        }
+        json_place::read(&before.write(&row)).ok().map(Box::new)
     }
 
     /// The row of now, or what is known of it.
@@ -148,7 +169,7 @@ where
         let key = self.key_of(Some(after), message_key)?;
         let known = row.columns.into_iter().map(|(name, text)| (name.to_string(), text.into_owned())).collect();
         let partial = Partial { table: table.to_string(), known, missing };
-        Ok(TableChange::Patch { key, time, patch: partial.patch() })
+        Ok(TableChange::Patch { key, time, patch: Box::new(partial.patch()) })
     }
 
     /// The key as the row has it, or else as the message has it.
@@ -172,6 +193,21 @@ where
             false => self.key.read(key.payload),
         };
         read.map_err(|reason| format!("in the key of the message: {reason}"))
+    }
+}
+
+/// Whether a patch can be applied is known later: the line goes with it.
+fn of_record<T: Keyed>(changes: Changes<T>, line: &str) -> Changes<T> {
+    let note = |change| match change {
+        TableChange::Patch { key, time, patch } => {
+            TableChange::Patch { key, time, patch: Box::new(patch.of_record(line)) }
+        }
+        TableChange::Put(_) | TableChange::Delete { .. } | TableChange::Truncate { .. } => change,
+    };
+    match changes {
+        Changes::None => Changes::None,
+        Changes::One(change) => Changes::One(note(change)),
+        Changes::Two(first, second) => Changes::Two(first, note(second)),
     }
 }
 

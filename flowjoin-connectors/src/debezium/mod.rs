@@ -201,6 +201,20 @@ impl Debezium {
         self
     }
 
+    /// Says that the table has `REPLICA IDENTITY FULL`, or is of another database than PostgreSQL: `before` has every column
+    /// of the row. What is null or zero in it then is so, and was not left out. It counts where rows have versions
+    /// (`ordered_by`): a delete has the version of `before`, if that is whole. Without this, `before` is taken for whole if
+    /// `source` names another connector, or none of the columns is null or zero but those of the key.
+    ///
+    /// ```
+    /// # use flowjoin_connectors::Debezium;
+    /// let orders = Debezium::json("in/orders.jsonl").replica_identity_full();
+    /// ```
+    pub fn replica_identity_full(mut self) -> Debezium {
+        self.settings.whole_images = true;
+        self
+    }
+
     /// The names of the columns of the key, in the order in which the row declares them; without this, their names in
     /// the struct.
     ///

@@ -3,8 +3,6 @@
 //! In their place stands a placeholder, in a form that fits the type of the column. The row of now is then the one
 //! before with the other columns changed.
 
-use std::sync::Arc;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flowjoin_core::Keyed;
@@ -67,7 +65,7 @@ pub(super) struct Partial {
 impl Partial {
     /// Takes what is missing from the row before.
     pub(super) fn patch<T: Keyed>(self) -> Patch<T> {
-        Arc::new(move |before| {
+        Patch::new(move |before: Option<&T>| {
             let before = before.ok_or_else(|| self.without_row_before())?;
             self.merge(before).map_err(|reason| format!("{}{reason}", self.table))
         })

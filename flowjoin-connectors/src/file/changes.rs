@@ -8,7 +8,7 @@ use serde::de::Error;
 
 use super::json::{too_long, utf8};
 use super::lines::{Line, Lines};
-use super::reader::{Decode, Decoded, FileReader, Outcome};
+use super::reader::{Decode, Decoded, Failure, FileReader, Outcome};
 
 /// What a line tells.
 pub(crate) enum Changes<T: Keyed> {
@@ -59,7 +59,7 @@ struct ChangeDecode<T: Keyed, F> {
 }
 
 impl<T: Keyed, F: ReadChange<T>> Decode<TableChange<T>> for ChangeDecode<T, F> {
-    fn next(&mut self) -> Result<Option<Decoded<TableChange<T>>>, IoError> {
+    fn next(&mut self) -> Result<Option<Decoded<TableChange<T>>>, Failure> {
         if let Some(second) = self.second.take() {
             return Ok(Some(Decoded { outcome: Outcome::Row(second), line: self.lines.number(), bytes: 0 }));
         }

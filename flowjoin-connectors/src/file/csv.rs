@@ -10,7 +10,7 @@ use flowjoin_core::{Data, IoError};
 use super::csv_records::{Record, Records};
 use super::csv_row::Row;
 use super::csv_sink::CsvSink;
-use super::reader::{Decode, Decoded, FileReader, Outcome};
+use super::reader::{Decode, Decoded, Failure, FileReader, Outcome};
 use super::{FileSet, OnBad};
 
 /// Files of comma-separated values, as a source; and the door to the CSV sink.
@@ -161,7 +161,7 @@ struct CsvDecode<T> {
 }
 
 impl<T: Data> Decode<T> for CsvDecode<T> {
-    fn next(&mut self) -> Result<Option<Decoded<T>>, IoError> {
+    fn next(&mut self) -> Result<Option<Decoded<T>>, Failure> {
         let Some(record) = self.records.next()? else { return Ok(None) };
         let outcome = match decode(&record, &self.headers, &self.nulls) {
             Ok(row) => Outcome::Row(row),

@@ -11,6 +11,7 @@ use flowjoin_core::IoError;
 
 use super::lines::BYTE_ORDER_MARK;
 use super::open::{self, BLOCK_BYTES, Meter, Opened};
+use super::reader::Failure;
 
 /// Splits one file into records.
 pub(super) struct Records {
@@ -55,7 +56,7 @@ impl Records {
     }
 
     /// The next record, or nothing at the end of the file. Empty lines are passed over.
-    pub(super) fn next(&mut self) -> Result<Option<Record<'_>>, IoError> {
+    pub(super) fn next(&mut self) -> Result<Option<Record<'_>>, Failure> {
         let position = self.reader.position();
         let (start, line) = (position.byte(), position.line());
         self.reader.get_mut().record_begins_at(start);
@@ -66,7 +67,7 @@ impl Records {
         }
         let end = self.reader.position().byte();
         if end - start > self.bytes_max {
-            return Err(self.too_long(line));
+            return Err(self.too_long(line).into());
         }
         let kept = self.reader.get_ref();
         let bytes = kept.slice(start, end);
@@ -90,11 +91,12 @@ impl Records {
         ))
     }
 
-    fn broken(&self, line: u64, error: csv::Error) -> IoError {
+    fn broken(&self, line: u64, error: csv::Error) -> Failure {
+        let broken = |cause| open::broken(&self.path, self.line, &[], &self.meter, cause);
         match error.into_kind() {
-            csv::ErrorKind::Io(_) if self.reader.get_ref().over => self.too_long(line),
-            csv::ErrorKind::Io(cause) => open::broken(&self.path, self.line, cause),
-            other => open::broken(&self.path, self.line, io::Error::other(format!("{other:?}"))),
+            csv::ErrorKind::Io(_) if self.reader.get_ref().over => self.too_long(line).into(),
+            csv::ErrorKind::Io(cause) => broken(cause),
+            other => broken(io::Error::other(format!("{other:?}"))),
         }
     }
 }

@@ -9,7 +9,7 @@ use flowjoin_core::{Data, IoError};
 use super::json_sink::{JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert};
 use super::json_table::JsonTable;
 use super::lines::{Line, Lines, SHOWN_BYTES};
-use super::reader::{Decode, Decoded, FileReader, Outcome};
+use super::reader::{Decode, Decoded, Failure, FileReader, Outcome};
 use super::{FileSet, OnBad, json_place};
 
 /// Files with one JSON value a line, as a source; and the door to tables and sinks of JSON Lines.
@@ -20,7 +20,8 @@ use super::{FileSet, OnBad, json_place};
 /// Empty lines are passed over; `\r\n`, a byte-order mark and a last line without an end are fine. Fields that the
 /// row does not have are ignored. A line is a *bad record* (see [`OnBad`]) if it is not UTF-8, not JSON, not a row, or
 /// longer than 64 MiB; integers of 64 bits are exact, and one that does not fit its field is bad, never rounded. A file
-/// that is missing, or gzip that ends in the middle, stops the flow, after the rows before the break.
+/// that is missing stops the flow. Of gzip that is damaged, ends in the middle or has something behind its end, the rows
+/// before that are read, and the rest is one bad record.
 ///
 /// ```
 /// use flowjoin_connectors::JsonLines;
@@ -131,7 +132,7 @@ struct JsonDecode<T> {
 }
 
 impl<T: Data> Decode<T> for JsonDecode<T> {
-    fn next(&mut self) -> Result<Option<Decoded<T>>, IoError> {
+    fn next(&mut self) -> Result<Option<Decoded<T>>, Failure> {
         let Some(line) = self.lines.next()? else { return Ok(None) };
         let (outcome, bytes) = match line {
             Line::Whole(line) => (decode(line), line.len() + 1),

@@ -111,13 +111,23 @@ where
         };
         match (adds, json_place::read::<T>(&row)) {
             (true, row) => row.map(TableChange::Put),
-            (false, Ok(row)) => Ok(TableChange::Delete { key: row.key(), time: None }),
+            (false, Ok(gone)) if self.tells_more_than_key(&row)? => Ok(TableChange::delete_row(gone)),
+            (false, Ok(gone)) => Ok(TableChange::delete(gone.key())),
             // To delete, the key is enough.
             (false, Err(reason)) => {
                 let key = self.key.read(&row).map_err(|_| reason)?;
-                Ok(TableChange::Delete { key, time: None })
+                Ok(TableChange::delete(key))
             }
         }
+    }
+
+    /// A row can be read of its key alone, if it may leave out the rest. Then nothing is known of the rest.
+    fn tells_more_than_key(&self, row: &str) -> Result<bool, String> {
+        if !row.starts_with('{') {
+            return Ok(true);
+        }
+        let object: Object<'_> = json_place::read(row)?;
+        Ok(object.iter().any(|(name, _)| !self.key.has(name) && !self.fields.lacks(name)))
     }
 
     fn key_value(&self, object: &Object<'_>) -> Result<TableChange<T>, String> {
@@ -127,7 +137,7 @@ where
         let key = object.given("key").map(|key| self.key.read::<T::Key>(key)).transpose()?;
         if given(value).is_none() {
             let key = key.ok_or("there is no `key`, and the value is null: whose row is gone?")?;
-            return Ok(TableChange::Delete { key, time: None });
+            return Ok(TableChange::delete(key));
         }
         let row: T = json_place::read(value).map_err(|reason| format!("in `value`: {reason}"))?;
         match key {

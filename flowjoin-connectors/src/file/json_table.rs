@@ -25,7 +25,7 @@ use crate::json::KeyFields;
 /// ```
 ///
 /// `+I` and `+U` put a row, whether there was one before or not. `-D` and `-U` delete the one of the key, and need no
-/// more of the row than its key. So what one flow wrote, another can read as a table.
+/// more of the row than its key; one that tells the row has its version, where rows have versions (`ordered_by`). So what one flow wrote, another can read as a table.
 ///
 /// **Which form a line has** is told by the names of its fields together with those of the row type, never by its
 /// values alone. If the row has no field `op`, a line with `op` is a change. If it has one, then `op` is the row's, but
@@ -63,7 +63,7 @@ use crate::json::KeyFields;
 /// let mut page = Page::default();
 /// TableSource::<Product>::open(&products, 0)?.read(&mut page, 1024).await?;
 /// assert!(matches!(&page.rows[0], TableChange::Put(product) if product.name == "pen"));
-/// assert!(matches!(page.rows[1], TableChange::Delete { key: 1, time: None }));
+/// assert!(matches!(page.rows[1], TableChange::Delete { key: 1, .. }));
 /// # std::fs::remove_file(&path)?;
 /// # Ok(())
 /// # }

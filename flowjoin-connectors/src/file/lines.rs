@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use flowjoin_core::IoError;
 
 use super::open::{self, BLOCK_BYTES, Meter, Opened};
+use super::reader::Failure;
 
 /// Reads the lines of one file.
 pub(super) struct Lines {
@@ -45,8 +46,11 @@ impl Lines {
     }
 
     /// The next line, or nothing at the end of the file.
-    pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, IoError> {
-        let whole = self.read_line().map_err(|cause| open::broken(&self.path, self.number, cause))?;
+    pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, Failure> {
+        let whole = self.read_line().map_err(|cause| {
+            let start = &self.line[..self.line.len().min(SHOWN_BYTES)];
+            open::broken(&self.path, self.number, start, &self.meter, cause)
+        })?;
         let Some(whole) = whole else { return Ok(None) };
         self.number += 1;
         let mut line = self.line.as_slice();

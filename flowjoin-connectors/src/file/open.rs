@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flate2::bufread::MultiGzDecoder;
 use flowjoin_core::IoError;
 
+use super::reader::Failure;
+
 /// The decompressed bytes of a file, and how far the file itself has been read.
 pub(super) struct Opened {
     pub(super) bytes: Box<dyn Read + Send>,
@@ -75,18 +77,24 @@ fn unreadable(path: &Path, cause: io::Error) -> IoError {
     }
 }
 
-/// The error of a file that broke off while being read, after so many whole records.
-pub(super) fn broken(path: &Path, line: u64, cause: io::Error) -> IoError {
+/// Why a file that broke off while being read, after so many whole lines, is read no further. Of a gzip file that is
+/// damaged, what came before is good; one of which nothing could be read is none.
+pub(super) fn broken(path: &Path, line: u64, raw: &[u8], meter: &Meter, cause: io::Error) -> Failure {
+    let what = format!("cannot read `{}` beyond line {line}", path.display());
     let remedy = match cause.kind() {
         ErrorKind::UnexpectedEof if is_gzip(path) => {
-            "; the gzip file ends in the middle: was it copied whole, and is it gzip?"
+            "the gzip file ends in the middle: was it copied whole, and is it gzip?"
         }
         ErrorKind::InvalidInput | ErrorKind::InvalidData if is_gzip(path) => {
-            "; its name says gzip: is it gzip, and undamaged?"
+            "its name says gzip: is it gzip, and undamaged, without anything behind its end?"
         }
-        _ => "",
+        _ => return Failure::Io(IoError::caused(what, cause)),
     };
-    IoError::caused(format!("cannot read `{}` beyond line {line}{remedy}", path.display()), cause)
+    if line == 0 && raw.is_empty() {
+        return Failure::Io(IoError::caused(format!("{what}; {remedy}"), cause));
+    }
+    let reason = format!("{what}, at or before byte {} of the file; {remedy}: {cause}", meter.done().0);
+    Failure::Damaged { reason, line: line + 1, raw: raw.to_vec() }
 }
 
 /// Refuses a file whose first bytes are those of gzip though its name does not say so.

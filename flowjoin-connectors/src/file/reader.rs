@@ -1,7 +1,8 @@
 //! Pages of rows from a file, whatever its format.
 //!
 //! A page is full after so many records or so many bytes. An error waits until the rows before it have been handed
-//! over. Nothing here waits, so dropping a read loses nothing.
+//! over; where only the rest of a file is damaged, that is a bad record, and the file ends there. Nothing here waits, so
+//! dropping a read loses nothing.
 
 use std::sync::Arc;
 
@@ -12,10 +13,38 @@ use flowjoin_core::{IoError, RecordError};
 /// Turns the bytes of a file into rows, one record at a time.
 pub(super) trait Decode<T>: Send {
     /// The next record, or nothing at the end of the file.
-    fn next(&mut self) -> Result<Option<Decoded<T>>, IoError>;
+    fn next(&mut self) -> Result<Option<Decoded<T>>, Failure>;
 
     /// Bytes read, and the size of the file.
     fn done(&self) -> (u64, u64);
+}
+
+/// Why there is no next record.
+pub(super) enum Failure {
+    /// The file cannot be read on.
+    Io(IoError),
+    /// What is left of the file is none of it.
+    Damaged {
+        reason: String,
+        /// The line that was not whole, from 1, and as much of it as there is.
+        line: u64,
+        raw: Vec<u8>,
+    },
+}
+
+impl From<IoError> for Failure {
+    fn from(error: IoError) -> Failure {
+        Failure::Io(error)
+    }
+}
+
+impl From<Failure> for IoError {
+    fn from(failure: Failure) -> IoError {
+        match failure {
+            Failure::Io(error) => error,
+            Failure::Damaged { reason, .. } => IoError::new(reason),
+        }
+    }
 }
 
 /// One record of a file.
@@ -61,7 +90,16 @@ impl<D> FileReader<D> {
     {
         let mut bytes = 0;
         while page.rows.len() + page.bad.len() < records_max && bytes < PAGE_BYTES {
-            let Some(decoded) = self.decode.next()? else { return Ok(ReadStatus::End) };
+            let decoded = match self.decode.next() {
+                Ok(Some(decoded)) => decoded,
+                Ok(None) => return Ok(ReadStatus::End),
+                Err(Failure::Io(error)) => return Err(error),
+                Err(Failure::Damaged { reason, line, raw }) => {
+                    let (origin, position) = (self.origin.to_string(), Some(line));
+                    page.bad.push(RecordError { reason, raw, origin, position });
+                    return Ok(ReadStatus::End);
+                }
+            };
             bytes += decoded.bytes;
             match decoded.outcome {
                 Outcome::Row(row) => {

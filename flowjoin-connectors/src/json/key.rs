@@ -41,6 +41,11 @@ impl KeyFields {
         Ok(KeyFields { names: names.to_vec(), is_tuple })
     }
 
+    /// Whether a field is one of the key.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|other| other == name)
+    }
+
     /// Reads a key that stands for itself: an object with its fields, an array of them, or a bare value.
     pub(crate) fn read<K: DeserializeOwned>(&self, key: &str) -> Result<K, String> {
         match key.as_bytes().first() {
@@ -50,6 +55,11 @@ impl KeyFields {
                 // A key can be a struct of the user's: then the object is all of it.
                 found.or_else(|reason| serde_json::from_str(key).map_err(|_| reason))
             }
+            // The key itself may be a list; if not, it is the only field of one.
+            Some(b'[') if !self.is_tuple => json_place::read(key).or_else(|reason| {
+                let only: Result<(K,), _> = serde_json::from_str(key);
+                only.map(|(key,)| key).map_err(|_| format!("the key {}: {reason}", shown(key)))
+            }),
             Some(b'[') | None => json_place::read(key),
             Some(_) if self.is_tuple => {
                 Err(format!("the key {} is one value, and has to have {}", shown(key), self.in_words()))

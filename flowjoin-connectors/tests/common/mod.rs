@@ -94,7 +94,10 @@ pub fn in_words<T: Keyed + std::fmt::Debug>(change: &TableChange<T>) -> String {
     match change {
         TableChange::Put(row) => format!("put {}", serde_json::to_string(row).unwrap()),
         TableChange::Patch { key, time, .. } => format!("patch {key:?}{}", at(time)),
-        TableChange::Delete { key, time } => format!("delete {key:?}{}", at(time)),
+        TableChange::Delete { key, time, row } => {
+            let row = row.as_ref().map_or(String::new(), |row| format!(", {}", serde_json::to_string(row).unwrap()));
+            format!("delete {key:?}{}{row}", at(time))
+        }
         TableChange::Truncate { time } => format!("truncate{}", at(time)),
     }
 }

@@ -2,6 +2,8 @@
 //! the methods that end a join.
 
 use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -10,29 +12,49 @@ use super::mode::{MergeMode, Mode};
 use super::multi::{Merged, MultiJoin, keeps, mode_of};
 use super::owed::NeedsTtl;
 use super::policy::{ExpiryPolicy, Truth};
-use super::sides::{send_late, send_unmatched, take_in};
+use super::sides::{send_late, send_unmatched, stage_in, take_in};
 use super::stream::Stream;
 use super::unmatched::{Late, Unmatched};
 use crate::account::Reason;
 use crate::batch::{AnyBatch, Batch};
 use crate::change::RowKind;
 use crate::error::OpError;
+use crate::io::Patch;
 use crate::key::Key;
-use crate::op::joined::{Arrivals, Combo, Identity, JoinRows, Lateness, late_port, unmatched_port};
-use crate::op::multi_join::MultiJoin as MultiJoinOp;
+use crate::op::joined::{
+    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Patched, Shelf, Staged, held, late_port, prefetch_row,
+    stage_table, unmatched_port,
+};
+use crate::op::multi_join::{MultiJoin as MultiJoinOp, Spec};
 use crate::op::{Outbox, Port};
 use crate::record::Data;
-use crate::state::{Equality, Held, RowId, Slab, StateShape};
+use crate::state::{Equality, Held, RowId, Slab, Slots, StateShape};
 use crate::time::{EventTime, Watermark};
 
 /// Rows asked for ahead of use.
 const AHEAD: usize = 12;
+
+macro_rules! shelf {
+    ($rows:ident, $i:tt) => {
+        Shelf {
+            slab: &mut $rows.slabs.$i,
+            slots: &mut $rows.slots,
+            field: |slot| &mut slot.$i,
+            in_slots: &mut $rows.in_slots[$i],
+        }
+    };
+}
 
 macro_rules! arity {
     ($n:literal, $Rows:ident: $A:ident $(, $T:ident)+; $($i:tt $I:ident $row:ident),+) => {
         /// The rows of a join of this many inputs, and the user's `select`.
         pub(super) struct $Rows<$A: JoinInput $(, $T: JoinInput)+, F, O> {
             slabs: (Slab<$A::Row>, $(Slab<$T::Row>),+),
+            slots: Slots<(Option<Held<$A::Row>>, $(Option<Held<$T::Row>>),+)>,
+            in_slots: [usize; $n],
+            // Rows that have come and have no place yet.
+            waiting: (VecDeque<$A::Row>, $(VecDeque<$T::Row>),+),
+            patches: (VecDeque<Box<Patch<$A::Row>>>, $(VecDeque<Box<Patch<$T::Row>>>),+),
             select: Arc<F>,
             conditions: [Option<Condition>; $n],
             identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
@@ -48,8 +70,11 @@ macro_rules! arity {
                 conditions: [Option<Condition>; $n],
                 identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
             ) -> Self {
-                let (slabs, equality) = Default::default();
-                $Rows { slabs, select, conditions, identities, equality, emitted: 0, out: PhantomData }
+                let (slabs, slots, waiting, patches, equality) = Default::default();
+                let (in_slots, emitted, out) = ([0; $n], 0, PhantomData);
+                $Rows {
+                    slabs, slots, in_slots, waiting, patches, select, conditions, identities, equality, emitted, out,
+                }
             }
         }
 
@@ -76,23 +101,92 @@ macro_rules! arity {
                 }
             }
 
+            fn stage(
+                &mut self,
+                input: usize,
+                batch: AnyBatch,
+                lateness: Lateness,
+                staged: &mut VecDeque<Staged<K>>,
+                out: &mut Outbox,
+            ) -> Result<u64, OpError> {
+                let port = late_port(input, $n);
+                match input {
+                    $($i => stage_in(&mut self.waiting.$i, batch, lateness, port, staged, out),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn stage_table(
+                &mut self,
+                input: usize,
+                batch: AnyBatch,
+                not_before: EventTime,
+                staged: &mut VecDeque<Staged<K>>,
+            ) -> Result<Vec<(usize, EventTime)>, OpError> {
+                match input {
+                    $($i => stage_table(&mut self.waiting.$i, &mut self.patches.$i, batch, not_before, staged),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn patch(
+                &mut self,
+                input: usize,
+                before: RowId,
+                time: EventTime,
+                (key, table): (&dyn Debug, &str),
+            ) -> Result<Patched, OpError> {
+                match input {
+                    $($i => {
+                        let patch = self.patches.$i.pop_front().expect("a change that patches has a patch");
+                        let before = held(&self.slabs.$i, &self.slots, |slot| &slot.$i, before).map(|held| &held.row);
+                        match patch.apply(before) {
+                            Ok(row) => self.slabs.$i.insert(row, time).map(Patched::Row),
+                            Err(reason) => Ok(Patched::Bad(patch.failed(key, table, reason))),
+                        }
+                    })+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn are_small(&self) -> bool {
+                Slots::<(Option<Held<$A::Row>>, $(Option<Held<$T::Row>>),+)>::are_small()
+            }
+
+            fn settle(&mut self, input: usize, rows: &mut [Located], how: (bool, bool)) -> Result<(), OpError> {
+                match input {
+                    $($i => shelf!(self, $i).settle(&mut self.waiting.$i, rows, how),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
             fn select(&mut self, combos: &[Combo<$n>], out: &mut Outbox) {
                 self.emitted += combos.len() as u64;
                 if !out.wants(Port::MAIN) {
                     return;
                 }
                 let mut batch = Batch::with_capacity(combos.len());
+                let (slabs, slots) = (&self.slabs, &self.slots);
                 for combo in combos.iter().take(AHEAD) {
-                    $(self.slabs.$i.prefetch(combo.ids[$i]);)+
+                    $(prefetch_row(&slabs.$i, slots, |slot| &slot.$i, combo.ids[$i]);)+
                 }
                 // Neighbours share most of their rows, which need to be found once.
                 let mut found = [RowId::MISSING; $n];
                 $(let mut $row: Option<&Held<$I::Row>> = None;)+
                 for (index, combo) in combos.iter().enumerate() {
                     if let Some([before, next]) = combos.get(index + AHEAD - 1..=index + AHEAD) {
-                        $(if next.ids[$i] != before.ids[$i] { self.slabs.$i.prefetch(next.ids[$i]); })+
+                        $(if next.ids[$i] != before.ids[$i] {
+                            prefetch_row(&slabs.$i, slots, |slot| &slot.$i, next.ids[$i]);
+                        })+
                     }
-                    $(if combo.ids[$i] != found[$i] { $row = self.slabs.$i.get(combo.ids[$i]); })+
+                    match combo.slot().and_then(|slot| slots.get(slot)) {
+                        Some(slot) => { $($row = slot.$i.as_ref();)+ }
+                        None => {
+                            $(if combo.ids[$i] != found[$i] {
+                                $row = held(&slabs.$i, slots, |slot| &slot.$i, combo.ids[$i]);
+                            })+
+                        }
+                    }
                     found = combo.ids;
                     let time = combo.cause $(.max($row.map_or(EventTime::MIN, |held| held.time)))+;
                     let made = (self.select)($($I::view($row.map(|held| &held.row))),+);
@@ -113,7 +207,10 @@ macro_rules! arity {
 
             fn discard(&mut self, input: usize, ids: &[RowId]) {
                 match input {
-                    $($i => ids.iter().for_each(|&id| self.slabs.$i.discard(id)),)+
+                    $($i => {
+                        let mut shelf = shelf!(self, $i);
+                        ids.iter().for_each(|&id| shelf.discard(id));
+                    })+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -142,7 +239,7 @@ macro_rules! arity {
             ) {
                 let port = unmatched_port(input);
                 match input {
-                    $($i => send_unmatched(&mut self.slabs.$i, ids, (reason, not_before), port, out),)+
+                    $($i => send_unmatched(shelf!(self, $i), ids, (reason, not_before), port, out),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -157,7 +254,7 @@ macro_rules! arity {
 
             fn holds_row(&self, input: usize, id: RowId) -> bool {
                 match input {
-                    $($i => self.slabs.$i.get(id).is_some(),)+
+                    $($i => held(&self.slabs.$i, &self.slots, |slot| &slot.$i, id).is_some(),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -171,7 +268,7 @@ macro_rules! arity {
 
             fn print(&mut self, input: usize, id: RowId) -> u64 {
                 match input {
-                    $($i => match (self.slabs.$i.get(id), &self.identities.$i) {
+                    $($i => match (held(&self.slabs.$i, &self.slots, |slot| &slot.$i, id), &self.identities.$i) {
                         (Some(held), Some(identity)) => (identity.hash)(&held.row),
                         (Some(held), None) => self.equality.print(&held.row),
                         (None, _) => 0,
@@ -181,9 +278,10 @@ macro_rules! arity {
             }
 
             fn same(&mut self, input: usize, a: RowId, b: RowId) -> bool {
+                let (slabs, slots) = (&self.slabs, &self.slots);
                 match input {
-                    $($i => match (self.slabs.$i.get(a), self.slabs.$i.get(b)) {
-                        (Some(a), Some(b)) => match &self.identities.$i {
+                    $($i => match [a, b].map(|id| held(&slabs.$i, slots, |slot| &slot.$i, id)) {
+                        [Some(a), Some(b)] => match &self.identities.$i {
                             Some(identity) => (identity.same)(&a.row, &b.row),
                             None => self.equality.holds(&a.row, &b.row),
                         },
@@ -195,17 +293,17 @@ macro_rules! arity {
 
             fn holds(&self, input: usize, ids: &[RowId; $n]) -> bool {
                 let rows: [Option<&dyn Any>; $n] =
-                    [$(self.slabs.$i.get(ids[$i]).map(|held| &held.row as &dyn Any)),+];
+                    [$(held(&self.slabs.$i, &self.slots, |slot| &slot.$i, ids[$i]).map(|held| &held.row as &dyn Any)),+];
                 self.conditions[input].as_ref().is_none_or(|condition| condition(&rows))
             }
 
             fn prefetch(&self, input: usize, id: RowId) {
-                $(if input == $i { self.slabs.$i.prefetch(id); })+
+                $(if input == $i { prefetch_row(&self.slabs.$i, &self.slots, |slot| &slot.$i, id); })+
             }
 
             fn time(&self, input: usize, id: RowId) -> EventTime {
                 let time = match input {
-                    $($i => self.slabs.$i.get(id).map(|held| held.time),)+
+                    $($i => held(&self.slabs.$i, &self.slots, |slot| &slot.$i, id).map(|held| held.time),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 };
                 time.expect("only rows that are held are asked for")
@@ -213,20 +311,26 @@ macro_rules! arity {
 
             fn held(&self, input: usize) -> Vec<RowId> {
                 match input {
-                    $($i => self.slabs.$i.ids(),)+
+                    $($i => {
+                        let mut ids = self.slabs.$i.ids();
+                        let in_slots = self.slots.iter().filter(|(_, slot)| slot.$i.is_some());
+                        ids.extend(in_slots.map(|(number, _)| RowId::in_slot(number)));
+                        ids.sort_unstable();
+                        ids
+                    })+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
 
             fn len(&self, input: usize) -> usize {
                 match input {
-                    $($i => self.slabs.$i.len(),)+
+                    $($i => self.slabs.$i.len() + self.in_slots[$i],)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
 
             fn bytes(&self) -> u64 {
-                [$(self.slabs.$i.bytes()),+].iter().sum()
+                [$(self.slabs.$i.bytes()),+].iter().sum::<u64>() + self.slots.bytes()
             }
 
             fn emitted(&self) -> u64 {
@@ -255,9 +359,10 @@ macro_rules! arity {
                 let inputs = &placed.draft.inputs;
                 let identities = ($(inputs[$i].identity::<$I::Row>(),)+);
                 let state = (StateShape::KeyedRows, keeps(&spec.ttls));
-                Stream::at(placed.finish(op, state, mode_of::<M>(), move |_| {
+                Stream::at(placed.finish(op, state, mode_of::<M>(), move |cx| {
+                    let spec = Spec { tables: cx.tables, ..spec.clone() };
                     let rows = $Rows::<$A $(, $T)+, F, O>::new(select.clone(), conditions.clone(), identities.clone());
-                    Box::new(MultiJoinOp::<$A::Key, $n>::new(spec.clone(), Box::new(rows)))
+                    Box::new(MultiJoinOp::<$A::Key, $n>::new(spec, Box::new(rows)))
                 }))
             }
 

@@ -152,6 +152,15 @@ impl Flow {
         }
     }
 
+    /// The table of this node has to be a step of its own.
+    pub(crate) fn is_no_plain_table(&self, id: NodeId) {
+        if let Slot::Node(node) = &mut self.draft().nodes[id.0]
+            && let Op::Table { plain, .. } = &mut node.op
+        {
+            *plain = false;
+        }
+    }
+
     pub(crate) fn keeps(&self, id: NodeId, state: Vec<StateSpec>) {
         if let Slot::Node(node) = &mut self.draft().nodes[id.0] {
             node.state = state;

@@ -151,6 +151,8 @@ impl<I, X> MultiJoin<I, X> {
             ttls: std::array::from_fn(|input| inputs[input].ttl.unwrap_or(self.ttl)),
             on_expiry: X::ON_EXPIRY,
             emit: std::array::from_fn(|input| inputs[input].emit),
+            tables: 0,
+            names: std::array::from_fn(|input| inputs[input].output.label.clone()),
         }
     }
 
@@ -169,6 +171,7 @@ impl<I, X> MultiJoin<I, X> {
             unique: inputs.iter().map(|input| input.unique.as_ref().map(|(_, name)| name.clone())).collect(),
             emit: spec.emit.to_vec(),
             on_expiry: spec.on_expiry,
+            tables: vec![false; N],
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What the typed halves of all joins share: side outputs, and the node of a join in the plan.
 
+use std::collections::VecDeque;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::batch::{AnyBatch, Batch};
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::op::joined::{Arrivals, Lateness, arrive, late_port, unmatched_port};
+use crate::op::joined::{Arrivals, Lateness, Shelf, Staged, arrive, late_port, stage, unmatched_port};
 use crate::op::{Operator, Outbox, Port};
 use crate::plan::{Build, BuildCx, ChangeMode, Node, NodeId, Op, PortInfo};
 use crate::record::Data;
@@ -41,9 +42,31 @@ pub fn take_in<K: Key, T: Data>(
     Ok(())
 }
 
-/// Moves rows out of a slab to their side output.
-pub fn send_unmatched<T: Data>(
-    slab: &mut Slab<T>,
+/// As [`take_in`], where rows have no place yet; returns how many were late.
+pub fn stage_in<K: Key, T: Data>(
+    waiting: &mut VecDeque<T>,
+    batch: AnyBatch,
+    lateness: Lateness,
+    port: Port,
+    staged: &mut VecDeque<Staged<K>>,
+    out: &mut Outbox,
+) -> Result<u64, OpError> {
+    let mut late = Batch::default();
+    let wanted = out.wants(port);
+    let count = stage(waiting, batch, lateness, staged, |row, time, kind| {
+        if wanted {
+            late.push(Late { row, watermark: lateness.late_before.time() }, time, kind);
+        }
+    })?;
+    if !late.is_empty() {
+        out.send(port, AnyBatch::new(late));
+    }
+    Ok(count)
+}
+
+/// Moves rows out of state to their side output.
+pub fn send_unmatched<T: Data, S: Default>(
+    mut shelf: Shelf<'_, T, S>,
     ids: &[RowId],
     (reason, not_before): (Reason, EventTime),
     port: Port,
@@ -51,7 +74,7 @@ pub fn send_unmatched<T: Data>(
 ) {
     let mut batch = Batch::default();
     let wanted = out.wants(port);
-    for held in ids.iter().filter_map(|&id| slab.remove(id)) {
+    for held in ids.iter().filter_map(|&id| shelf.remove(id)) {
         if wanted {
             batch.push(Unmatched { row: held.row, reason }, held.time.max(not_before), RowKind::Insert);
         }

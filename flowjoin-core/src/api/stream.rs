@@ -249,7 +249,7 @@ impl<T, M> Stream<T, M> {
         let place = Location::caller();
         let from = match sink.by_key() {
             Some(by_key) if M::MODE == ChangeMode::Changelog && !self.out.is_arranged_by(&by_key) => {
-                in_order(self.out, &by_key, place)
+                in_order(self.out, &by_key, &sink.endpoint().name, place)
             }
             _ => self.out,
         };

@@ -29,8 +29,8 @@ use crate::io::{ByKey, Sink, TableChange, TableSource, changes};
 use crate::key::Key;
 use crate::op::Port;
 use crate::op::chain::{Apply, BatchFn};
+use crate::op::deal_changes::DealChanges;
 use crate::op::joined::Identity;
-use crate::op::key_by::KeyBy;
 use crate::op::normalize::{Conflict, History, Replace, Settled, Versions};
 use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::{Data, Event, Keyed};
@@ -81,7 +81,7 @@ impl<T: Keyed> Table<T::Key, T> {
     // Reads batches of `TableChange<T>`.
     fn of_changes(changes: Output, place: &'static Location<'static>) -> Self {
         let keyed = exchange(changes, T::key_name().to_string(), place, |cx| {
-            Box::new(KeyBy::<Option<T::Key>, TableChange<T>>::of_table(cx.batching, cx.task, cx.tasks))
+            Box::new(DealChanges::<T>::new(cx.batching, cx.task, cx.tasks))
         });
         let versions: Order<T> = Arc::default();
         let (name, order) = (keyed.label.clone(), versions.clone());
@@ -89,16 +89,21 @@ impl<T: Keyed> Table<T::Key, T> {
             let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
             Box::new(Replace::<T>::new(name.clone(), order))
         }));
-        let table = normalized(keyed, T::key_name(), StateShape::Rows, build, place);
+        let table = normalized(keyed, (T::key_name(), true), StateShape::Rows, build, place);
         Table { out: table, versions, rows: PhantomData }
     }
 
     /// Says which of two rows of a key is newer: the one with the greater version, whatever came first. An older row never
-    /// wins, also after a delete; so a row that was deleted is remembered. Of equal versions the one that comes later
-    /// wins.
+    /// wins, also after a delete; so a row that was deleted is remembered. Of equal versions the change that comes later
+    /// wins, be it a row or a delete.
+    ///
+    /// A delete has the version of the row that it tells, where it tells one: a change `-D` with all columns, an event of
+    /// Debezium with all of `before`. One that is older than the row that stands deletes nothing. A delete of a key
+    /// alone has the version of the row that stands.
     pub fn ordered_by<V: Ord, F: Fn(&T) -> V + Send + Sync + 'static>(self, version: F) -> Self {
         let compare: Versions<T> = Arc::new(move |a, b| -> Ordering { version(a).cmp(&version(b)) });
         *self.versions.lock().unwrap_or_else(PoisonError::into_inner) = Some(compare);
+        self.out.flow.is_no_plain_table(self.out.from);
         self
     }
 
@@ -218,7 +223,8 @@ impl<T: Data> Stream<T, Changelog> {
     }
 
     /// As [`to_settled_table`](Self::to_settled_table), where rows have an upstream key of their own: a row replaces, in
-    /// its place, the one with the same upstream key. It is taken back by an equal row alone.
+    /// its place, the one with the same upstream key. It is taken back by an equal row alone. The changes of an upstream
+    /// key are made in the order in which they come: one whose time goes back is made with the one before it.
     #[track_caller]
     pub fn to_settled_table_by<U, F>(self, upstream: F, conflict: Conflict) -> Table<T::Key, T>
     where
@@ -253,16 +259,24 @@ impl<T: Keyed> Table<T::Key, T> {
     fn of_changelog(changes: Stream<T, Changelog>, build: Build, place: &'static Location<'static>) -> Self {
         let key = T::key_name().to_string();
         let keyed = KeyedStream::<T::Key, T, Changelog>::by(changes.out, key, Arc::new(T::key), place).out;
-        let table = normalized(keyed, T::key_name(), StateShape::KeyedRows, build, place);
+        let table = normalized(keyed, (T::key_name(), false), StateShape::KeyedRows, build, place);
         Table { out: table, versions: Arc::default(), rows: PhantomData }
     }
 }
 
-/// Puts the changes of each key of a sink in order.
-pub(super) fn in_order<T: Data>(from: Output, by_key: &ByKey<T>, place: &'static Location<'static>) -> Output {
+/// Puts the changes of each key of a sink in order. The table for that has a name of its own: the stream may come from a
+/// table, and go to several sinks.
+pub(super) fn in_order<T: Data>(
+    from: Output,
+    by_key: &ByKey<T>,
+    sink: &str,
+    place: &'static Location<'static>,
+) -> Output {
     let &ByKey { exchange: deal, table, changes, name, .. } = by_key;
-    let keyed = exchange(from, name.to_string(), place, move |cx| deal(cx.batching, cx.task, cx.tasks));
-    let table = normalized(keyed, name, StateShape::KeyedRows, Build::Operator(Arc::new(move |_| table())), place);
+    let mut keyed = exchange(from, name.to_string(), place, move |cx| deal(cx.batching, cx.task, cx.tasks));
+    keyed.label = format!("sink {sink}");
+    let build = Build::Operator(Arc::new(move |_| table()));
+    let table = normalized(keyed, (name, false), StateShape::KeyedRows, build, place);
     apply(table, "changes", Arc::new(changes), place)
 }
 
@@ -287,13 +301,19 @@ fn exchange(
     })
 }
 
-fn normalized(from: Output, key: &str, shape: StateShape, build: Build, place: &'static Location<'static>) -> Output {
+fn normalized(
+    from: Output,
+    (key, plain): (&str, bool),
+    shape: StateShape,
+    build: Build,
+    place: &'static Location<'static>,
+) -> Output {
     let flow = from.flow.clone();
     let name = from.label.clone();
     let state = StateSpec { input: name.clone(), shape, keeps: Keeps::Standing };
     let node = flow.add(NewNode {
         name,
-        op: Op::Table { key: key.to_string() },
+        op: Op::Table { key: key.to_string(), plain },
         inputs: &[from],
         ports: vec![PortInfo::main(ChangeMode::Changelog)],
         build,

@@ -3,15 +3,18 @@
 //! A join operator works on row ids; the rows themselves, one slab an input, and the user's `select` are behind
 //! [`JoinRows`], which is implemented once for each number of inputs. It is called a few times a batch, never a row.
 
+use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::batch::{AnyBatch, KeyedBatch, KeyedRow, Kinds};
 use crate::change::RowKind;
-use crate::error::OpError;
+use crate::error::{OpError, RecordError};
+use crate::io::{Patch, RowChange, TableBatch};
 use crate::key::Key;
 use crate::record::Data;
-use crate::state::{RowId, Slab};
+use crate::state::{Held, Place, RowId, Slab, Slots, prefetch};
 use crate::time::{EventTime, Watermark};
 
 use super::{Outbox, Port};
@@ -58,6 +61,14 @@ pub struct Combo<const N: usize> {
     pub cause: EventTime,
 }
 
+impl<const N: usize> Combo<N> {
+    /// The slot that all of its rows stand in, if it is one.
+    #[inline]
+    pub fn slot(&self) -> Option<u32> {
+        if self.ids == [self.ids[0]; N] { self.ids[0].slot() } else { None }
+    }
+}
+
 /// A row that was taken into state.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<K> {
@@ -86,6 +97,57 @@ impl<K> Default for Arrivals<K> {
     fn default() -> Self {
         Arrivals { rows: Vec::new(), kinds: Kinds::AllInsert, late: 0 }
     }
+}
+
+/// A row that has come, and whose place in state is not known yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Staged<K> {
+    /// Its key.
+    pub key: K,
+    /// The hash of its key.
+    pub hash: u64,
+    /// Its time.
+    pub time: EventTime,
+    /// What happens to it.
+    pub kind: RowKind,
+}
+
+/// A row whose key has been looked up, and that has been taken into state.
+#[derive(Clone, Copy, Debug)]
+pub struct Located {
+    /// The hash of its key.
+    pub hash: u64,
+    /// Its time.
+    pub time: EventTime,
+    /// Where its key is; none if the key is null, or is not held and the row takes something back.
+    pub place: Option<Place>,
+    /// Where the row is.
+    pub id: RowId,
+    /// What happens to it.
+    pub kind: RowKind,
+    /// Whether its key is null.
+    pub is_null: bool,
+}
+
+/// What a patch has made.
+#[derive(Debug)]
+pub enum Patched {
+    /// A row, which has been taken in.
+    Row(RowId),
+    /// Nothing, for this reason.
+    Bad(RecordError),
+}
+
+/// The kinds that changes of a table have on their way into a join: none of them is the half of an update.
+pub mod table_change {
+    use crate::change::RowKind;
+
+    /// The row of the key is this one now.
+    pub const PUT: RowKind = RowKind::Insert;
+    /// The row of the key is the one before with some fields changed.
+    pub const PATCH: RowKind = RowKind::UpdateAfter;
+    /// The row of the key is gone.
+    pub const DELETE: RowKind = RowKind::Delete;
 }
 
 /// The times that rows may have when they are taken in.
@@ -124,6 +186,56 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
         arrivals: &mut Arrivals<K>,
         out: &mut Outbox,
     ) -> Result<(), OpError>;
+
+    /// Takes the rows of a batch in without a place for them yet; returns how many were late. The rows themselves wait in
+    /// the same order until [`settle`](Self::settle). Late rows and times are as in [`arrive`](Self::arrive).
+    ///
+    /// # Errors
+    /// If the batch is of another type.
+    fn stage(
+        &mut self,
+        input: usize,
+        batch: AnyBatch,
+        lateness: Lateness,
+        staged: &mut VecDeque<Staged<K>>,
+        out: &mut Outbox,
+    ) -> Result<u64, OpError>;
+
+    /// As [`stage`](Self::stage), for the changes of a table, none of which is late; their kinds are those of
+    /// [`table_change`]. Returns before which of them, from this batch, all rows of the table go, and when.
+    ///
+    /// # Errors
+    /// If the batch is of another type.
+    fn stage_table(
+        &mut self,
+        input: usize,
+        batch: AnyBatch,
+        not_before: EventTime,
+        staged: &mut VecDeque<Staged<K>>,
+    ) -> Result<Vec<(usize, EventTime)>, OpError>;
+
+    /// Makes the row of the next change that patches, out of the one before, and takes it in. The key and the table's name
+    /// are for the record where that cannot be done.
+    ///
+    /// # Errors
+    /// If the slab is full.
+    fn patch(
+        &mut self,
+        input: usize,
+        before: RowId,
+        time: EventTime,
+        whose: (&dyn Debug, &str),
+    ) -> Result<Patched, OpError>;
+
+    /// Whether the rows of a key are small enough to stand side by side.
+    fn are_small(&self) -> bool;
+
+    /// Gives the next rows that wait their places: beside the other rows of their key, if that is wanted and there is
+    /// room, else in the slab. Of the changes of a table only those that put a row have one.
+    ///
+    /// # Errors
+    /// If a slab is full.
+    fn settle(&mut self, input: usize, rows: &mut [Located], how: (bool, bool)) -> Result<(), OpError>;
 
     /// Makes result rows of combinations and sends them.
     fn select(&mut self, combos: &[Combo<N>], out: &mut Outbox);
@@ -218,3 +330,169 @@ pub fn arrive<K: Key, T: Data>(
     }
     Ok(())
 }
+
+/// Takes the rows of a keyed batch in without a place for them: the rows into `waiting`, and what is known of them into
+/// `staged`. Those that are late are handed to `on_late` instead. Returns how many were.
+///
+/// # Errors
+/// If the batch is of another type.
+pub fn stage<K: Key, T: Data>(
+    waiting: &mut VecDeque<T>,
+    batch: AnyBatch,
+    Lateness { late_before, not_before }: Lateness,
+    staged: &mut VecDeque<Staged<K>>,
+    mut on_late: impl FnMut(T, EventTime, RowKind),
+) -> Result<u64, OpError> {
+    let KeyedBatch { rows, kinds } = batch.take::<KeyedBatch<K, T>>()?;
+    staged.reserve(rows.len());
+    waiting.reserve(rows.len());
+    let mut late = 0;
+    for (index, KeyedRow { key, hash, time, row }) in rows.into_iter().enumerate() {
+        let kind = kinds.at(index);
+        if late_before.is_late(time) {
+            late += 1;
+            on_late(row, time, kind);
+            continue;
+        }
+        staged.push_back(Staged { key, hash, time: time.max(not_before), kind });
+        waiting.push_back(row);
+    }
+    Ok(late)
+}
+
+/// As [`stage`], for the changes of a table. What a delete says of the row that went is not needed here.
+///
+/// # Errors
+/// If the batch is of another type.
+pub fn stage_table<K: Key, T: Data>(
+    waiting: &mut VecDeque<T>,
+    patches: &mut VecDeque<Box<Patch<T>>>,
+    batch: AnyBatch,
+    not_before: EventTime,
+    staged: &mut VecDeque<Staged<K>>,
+) -> Result<Vec<(usize, EventTime)>, OpError> {
+    let TableBatch { rows, truncations } = batch.take::<TableBatch<K, T>>()?;
+    staged.reserve(rows.len());
+    waiting.reserve(rows.len());
+    for KeyedRow { key, hash, time, row } in rows {
+        let kind = match row {
+            RowChange::Put(row) => {
+                waiting.push_back(row);
+                table_change::PUT
+            }
+            RowChange::Patch(patch) => {
+                patches.push_back(patch);
+                table_change::PATCH
+            }
+            RowChange::Delete(_) => table_change::DELETE,
+        };
+        staged.push_back(Staged { key, hash, time: time.max(not_before), kind });
+    }
+    Ok(truncations)
+}
+
+/// The rows of one input: in a slab of its own, and in a field of the slots that all inputs share.
+pub struct Shelf<'a, T, S> {
+    /// The rows that do not stand in slots.
+    pub slab: &'a mut Slab<T>,
+    /// The slots.
+    pub slots: &'a mut Slots<S>,
+    /// The field of this input.
+    pub field: fn(&mut S) -> &mut Option<Held<T>>,
+    /// How many rows stand in slots.
+    pub in_slots: &'a mut usize,
+}
+
+impl<T, S: Default> Shelf<'_, T, S> {
+    /// Gives the next rows that wait their places.
+    ///
+    /// # Errors
+    /// If the slab is full.
+    #[inline]
+    pub fn settle(
+        &mut self,
+        waiting: &mut VecDeque<T>,
+        rows: &mut [Located],
+        (side_by_side, table): (bool, bool),
+    ) -> Result<(), OpError> {
+        for index in 0..rows.len() {
+            if side_by_side
+                && let Some(place) = rows.get(index + AHEAD).and_then(|next| next.place)
+                && let Some(slot) = self.slots.get_mut(place.number())
+            {
+                prefetch((self.field)(slot));
+            }
+            let Located { time, place, kind, .. } = rows[index];
+            if table && kind != table_change::PUT {
+                continue;
+            }
+            let Some(row) = waiting.pop_front() else { break };
+            rows[index].id = match place.filter(|_| side_by_side && kind.adds()) {
+                Some(place) => self.put(place.number(), row, time)?,
+                None => self.slab.insert(row, time)?,
+            };
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn put(&mut self, slot: u32, row: T, time: EventTime) -> Result<RowId, OpError> {
+        let field = (self.field)(self.slots.reach(slot));
+        if field.is_some() {
+            return self.slab.insert(row, time);
+        }
+        *field = Some(Held { row, time });
+        *self.in_slots += 1;
+        Ok(RowId::in_slot(slot))
+    }
+
+    /// Takes a row out; its id may be given to another row.
+    pub fn remove(&mut self, id: RowId) -> Option<Held<T>> {
+        let Some(slot) = id.slot() else { return self.slab.remove(id) };
+        let held = (self.field)(self.slots.get_mut(slot)?).take();
+        *self.in_slots -= usize::from(held.is_some());
+        held
+    }
+
+    /// Drops a row that is held; its id may be given to another row.
+    #[inline]
+    pub fn discard(&mut self, id: RowId) {
+        match id.slot() {
+            Some(_) => drop(self.remove(id)),
+            None => self.slab.discard(id),
+        }
+    }
+}
+
+/// Finds a row of an input in its slab or its field of the slots.
+#[inline]
+pub fn held<'a, T, S: Default>(
+    slab: &'a Slab<T>,
+    slots: &'a Slots<S>,
+    field: impl FnOnce(&'a S) -> &'a Option<Held<T>>,
+    id: RowId,
+) -> Option<&'a Held<T>> {
+    match id.slot() {
+        Some(slot) => slots.get(slot).and_then(|slot| field(slot).as_ref()),
+        None => slab.get(id),
+    }
+}
+
+/// Asks the processor for a row of an input, which will be needed soon.
+#[inline]
+pub fn prefetch_row<'a, T, S: Default>(
+    slab: &Slab<T>,
+    slots: &'a Slots<S>,
+    field: impl FnOnce(&'a S) -> &'a Option<Held<T>>,
+    id: RowId,
+) where
+    T: 'a,
+{
+    match id.slot() {
+        Some(slot) => slots.get(slot).map(field).into_iter().for_each(prefetch),
+        None => slab.prefetch(id),
+    }
+}
+
+/// Rows asked for ahead of use.
+const AHEAD: usize = 8;

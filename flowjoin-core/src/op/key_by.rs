@@ -12,9 +12,8 @@ use crate::account::{Account, OpFigures};
 use crate::batch::{AnyBatch, Batch, KeyedBatch, KeyedRow, Kinds};
 use crate::change::RowKind;
 use crate::error::OpError;
-use crate::io::TableChange;
 use crate::key::{Key, KeyGroup};
-use crate::record::{Data, Keyed};
+use crate::record::Data;
 use crate::time::{EventTime, ProcTime, Span};
 
 /// How an exchange makes its batches.
@@ -32,75 +31,73 @@ pub type KeyOf<K, T> = Arc<dyn Fn(&T) -> K + Send + Sync>;
 /// Deals the rows of one task out to the tasks that own their keys.
 pub struct KeyBy<K, T> {
     key: KeyOf<K, T>,
-    hash: HashOf<K>,
-    nulls: Nulls,
-    batching: Batching,
     own: usize,
     outgoing: Vec<KeyedBatch<K, T>>,
-    buffered: usize,
-    earliest: Option<EventTime>,
-    leave_at: Option<ProcTime>,
+    linger: Linger,
     scratch: Vec<u8>,
-    rows: u64,
 }
 
-// The hash of a key, if it is not null.
-type HashOf<K> = fn(&K, &mut Vec<u8>) -> Option<u64>;
-
-// Where rows without a key go.
-#[derive(Clone, Copy)]
-enum Nulls {
-    Stay,
-    ToAll,
-}
-
-fn hash_of<K: Key>(key: &K, scratch: &mut Vec<u8>) -> Option<u64> {
+/// The hash of a key, if it is not null.
+#[inline]
+pub(super) fn hash_of<K: Key>(key: &K, scratch: &mut Vec<u8>) -> Option<u64> {
     (!key.is_null()).then(|| key.stable_hash(scratch))
 }
 
-impl<T: Keyed> KeyBy<Option<T::Key>, TableChange<T>> {
-    /// The exchange of the changes of a table: each goes where the rows of its key go; a truncation goes to all.
-    pub fn of_table(batching: Batching, own: usize, tasks: usize) -> Self {
-        let key = |change: &TableChange<T>| match change {
-            TableChange::Put(row) => Some(row.key()),
-            TableChange::Patch { key, .. } | TableChange::Delete { key, .. } => Some(key.clone()),
-            TableChange::Truncate { .. } => None,
-        };
-        let hash: HashOf<Option<T::Key>> = |key, scratch| key.as_ref().and_then(|key| hash_of(key, scratch));
-        KeyBy::with(Arc::new(key), hash, Nulls::ToAll, batching, own, tasks)
+/// How long buffered rows have waited, and how far they hold the watermark back.
+pub(super) struct Linger {
+    batching: Batching,
+    buffered: usize,
+    pub(super) earliest: Option<EventTime>,
+    pub(super) leave_at: Option<ProcTime>,
+    rows: u64,
+}
+
+impl Linger {
+    pub(super) fn new(batching: Batching) -> Linger {
+        Linger { batching, buffered: 0, earliest: None, leave_at: None, rows: 0 }
     }
+
+    /// Rows of these times are buffered for so many tasks; returns whether they should leave.
+    pub(super) fn note(&mut self, times: &[EventTime], tasks: usize, now: ProcTime) -> bool {
+        self.rows += times.len() as u64;
+        self.buffered += times.len();
+        self.earliest = self.earliest.into_iter().chain(times.iter().copied()).min();
+        self.leave_at = self.leave_at.or(Some(now.plus(self.batching.linger)));
+        self.buffered >= self.batching.rows_max * tasks || self.is_over(now)
+    }
+
+    /// Whether rows have waited long enough.
+    pub(super) fn is_over(&self, now: ProcTime) -> bool {
+        self.leave_at.is_some_and(|at| at <= now)
+    }
+
+    /// All that was buffered has left.
+    pub(super) fn left(&mut self) {
+        (self.buffered, self.earliest, self.leave_at) = (0, None, None);
+    }
+
+    /// What has come in.
+    pub(super) fn figures(&self) -> OpFigures {
+        let account = Account { rows: self.rows, matched: self.rows, ..Account::default() };
+        OpFigures { accounts: vec![account], emitted: self.rows - self.buffered as u64, ..OpFigures::default() }
+    }
+}
+
+/// Rows of one batch mostly spread evenly over the tasks; a little room more saves growing.
+pub(super) const fn room(rows: usize, tasks: usize) -> usize {
+    rows / tasks + rows / (8 * tasks) + 1
 }
 
 impl<K: Key, T: Data> KeyBy<K, T> {
     /// The exchange of task `own` of `tasks`; port `p` leads to task `p`.
     pub fn new(key: KeyOf<K, T>, batching: Batching, own: usize, tasks: usize) -> Self {
-        KeyBy::with(key, hash_of, Nulls::Stay, batching, own, tasks)
-    }
-}
-
-impl<K: Key, T: Clone + Send + 'static> KeyBy<K, T> {
-    fn with(key: KeyOf<K, T>, hash: HashOf<K>, nulls: Nulls, batching: Batching, own: usize, tasks: usize) -> Self {
         let outgoing = (0..tasks).map(|_| KeyedBatch::default()).collect();
-        KeyBy {
-            key,
-            hash,
-            nulls,
-            batching,
-            own,
-            outgoing,
-            buffered: 0,
-            earliest: None,
-            leave_at: None,
-            scratch: Vec::new(),
-            rows: 0,
-        }
+        KeyBy { key, own, outgoing, linger: Linger::new(batching), scratch: Vec::new() }
     }
 
     fn deal(&mut self, batch: Batch<T>) {
         let (rows, times, kinds) = batch.into_parts();
-        let tasks = self.outgoing.len();
-        // Rows of one batch mostly spread evenly; a little room more saves growing.
-        let room = rows.len() / tasks + rows.len() / (8 * tasks) + 1;
+        let room = room(rows.len(), self.outgoing.len());
         for target in &mut self.outgoing {
             target.rows.reserve(room);
         }
@@ -115,18 +112,11 @@ impl<K: Key, T: Clone + Send + 'static> KeyBy<K, T> {
 
     #[inline]
     fn put(&mut self, key: K, row: T, time: EventTime, kind: RowKind) {
-        match ((self.hash)(&key, &mut self.scratch), self.nulls) {
-            (Some(hash), _) => {
-                let task = KeyGroup::of(hash).task(self.outgoing.len());
-                self.outgoing[task].push(KeyedRow { key, hash, time, row }, kind);
-            }
-            (None, Nulls::Stay) => self.outgoing[self.own].push(KeyedRow { key, hash: 0, time, row }, kind),
-            (None, Nulls::ToAll) => {
-                for target in &mut self.outgoing {
-                    target.push(KeyedRow { key: key.clone(), hash: 0, time, row: row.clone() }, kind);
-                }
-            }
-        }
+        let (task, hash) = match hash_of(&key, &mut self.scratch) {
+            Some(hash) => (KeyGroup::of(hash).task(self.outgoing.len()), hash),
+            None => (self.own, 0),
+        };
+        self.outgoing[task].push(KeyedRow { key, hash, time, row }, kind);
     }
 
     // The two halves of an update stand side by side; where they part, each is a change of its own.
@@ -155,29 +145,23 @@ impl<K: Key, T: Clone + Send + 'static> KeyBy<K, T> {
                 cx.out.send(Port(task), AnyBatch::new(std::mem::take(outgoing)));
             }
         }
-        self.buffered = 0;
-        self.earliest = None;
-        self.leave_at = None;
+        self.linger.left();
     }
 }
 
-impl<K: Key, T: Clone + Send + 'static> Operator for KeyBy<K, T> {
+impl<K: Key, T: Data> Operator for KeyBy<K, T> {
     fn on_batch(&mut self, _: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
         let batch: Batch<T> = batch.take()?;
-        self.rows += batch.len() as u64;
-        self.buffered += batch.len();
-        self.earliest = self.earliest.into_iter().chain(batch.times().iter().copied()).min();
-        self.leave_at = self.leave_at.or(Some(cx.now.plus(self.batching.linger)));
+        let leaves = self.linger.note(batch.times(), self.outgoing.len(), cx.now);
         self.deal(batch);
-        let full = self.batching.rows_max * self.outgoing.len();
-        if self.buffered >= full || self.leave_at.is_some_and(|at| at <= cx.now) {
+        if leaves {
             self.send_all(cx);
         }
         Ok(())
     }
 
     fn on_clock(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
-        if self.leave_at.is_some_and(|at| at <= cx.now) {
+        if self.linger.is_over(cx.now) {
             self.send_all(cx);
         }
         Ok(())
@@ -194,15 +178,14 @@ impl<K: Key, T: Clone + Send + 'static> Operator for KeyBy<K, T> {
     }
 
     fn earliest_output(&mut self) -> Option<EventTime> {
-        self.earliest
+        self.linger.earliest
     }
 
     fn deadline(&mut self) -> Option<ProcTime> {
-        self.leave_at
+        self.linger.leave_at
     }
 
     fn figures(&self) -> OpFigures {
-        let account = Account { rows: self.rows, matched: self.rows, ..Account::default() };
-        OpFigures { accounts: vec![account], emitted: self.rows - self.buffered as u64, ..OpFigures::default() }
+        self.linger.figures()
     }
 }

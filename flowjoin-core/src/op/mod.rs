@@ -5,6 +5,7 @@
 
 pub mod chain;
 pub mod conditional;
+pub mod deal_changes;
 pub mod interval_join;
 pub mod joined;
 pub mod kernel;
@@ -47,7 +48,7 @@ pub struct Cx<'a> {
 #[derive(Debug, Default)]
 pub struct Outbox {
     sent: Vec<(Port, AnyBatch)>,
-    bad: Vec<RecordError>,
+    bad: Vec<(InputId, RecordError)>,
     wanted: u64,
     rows: usize,
     limited: bool,
@@ -85,9 +86,9 @@ impl Outbox {
         std::mem::replace(&mut self.limited, limited)
     }
 
-    /// Reports a record that could not become a row.
-    pub fn report_bad(&mut self, record: RecordError) {
-        self.bad.push(record);
+    /// Reports a record of an input that could not become a row.
+    pub fn report_bad(&mut self, input: InputId, record: RecordError) {
+        self.bad.push((input, record));
     }
 
     /// What was sent, in order.
@@ -97,7 +98,7 @@ impl Outbox {
     }
 
     /// What was reported, in order.
-    pub fn take_bad(&mut self) -> Vec<RecordError> {
+    pub fn take_bad(&mut self) -> Vec<(InputId, RecordError)> {
         std::mem::take(&mut self.bad)
     }
 }

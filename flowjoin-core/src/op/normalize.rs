@@ -13,6 +13,7 @@ mod history;
 mod net;
 mod replace;
 mod settled;
+mod stack;
 
 pub use history::History;
 pub use replace::{Replace, Versions};

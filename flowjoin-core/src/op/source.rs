@@ -124,11 +124,14 @@ impl<T: Event + Keyed> TableStamp<T> {
 
 impl<T: Event + Keyed> Stamp for TableStamp<T> {
     fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
-        let Page { rows: changes, mut bad, origins } = self.rows.open::<TableChange<T>>(page);
+        let Page { rows: mut changes, mut bad, origins } = self.rows.open::<TableChange<T>>(page);
         let arrival = now.as_event_time();
         let mut times = Vec::with_capacity(changes.len());
         let mut wrong = Vec::new();
-        for (index, change) in changes.iter().enumerate() {
+        for (index, change) in changes.iter_mut().enumerate() {
+            if let (TableChange::Patch { patch, .. }, Some(origin)) = (&mut *change, origins.get(index)) {
+                patch.read_from(origin.clone());
+            }
             let time = match change {
                 TableChange::Put(row) => match self.rows.time_of(row, arrival, now) {
                     Ok(time) => time,

@@ -152,7 +152,7 @@ fn unordered_unique_rows(nodes: &[Node]) -> Vec<PlanError> {
             let Op::KeyBy { key } = &nodes[edge.from.0].op else { continue };
             let Some(join) = join_above(nodes, &nodes[edge.from.0]) else { continue };
             let keys = join.inputs.iter().map(|edge| &nodes[edge.from.0].op);
-            let is_key = |op: &Op| matches!(op, Op::KeyBy { key: of } | Op::Table { key: of } if of == key);
+            let is_key = |op: &Op| matches!(op, Op::KeyBy { key: of } | Op::Table { key: of, .. } if of == key);
             if key.is_empty() || !keys.into_iter().any(is_key) {
                 found.push(error(
                     node,

@@ -65,6 +65,8 @@ pub struct StepInput {
     pub name: String,
     /// Whether it may be missing in the result.
     pub optional: bool,
+    /// Whether it is a table that the join holds itself, out of the changes that come in.
+    pub table: bool,
     /// The key of which one row stands at most, besides that of the join, as far as it has a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unique: Option<String>,

@@ -4,6 +4,7 @@
 
 mod check;
 pub mod explain;
+mod fuse;
 mod stage;
 
 use std::panic::Location;
@@ -64,6 +65,9 @@ pub enum Op {
     Table {
         /// The key, as far as it has a name.
         key: String,
+        /// Whether it does no more than hold the newest row of each key, so that a join on its key, which holds the rows
+        /// anyway, can take the changes themselves.
+        plain: bool,
     },
     /// A regular or N-way join.
     MultiJoin {
@@ -77,6 +81,8 @@ pub enum Op {
         emit: Vec<Emit>,
         /// What the expiry of a row does to what it gave.
         on_expiry: OnExpiry,
+        /// Whether an input takes the changes of a table as its source tells them, and is the table itself.
+        tables: Vec<bool>,
     },
     /// An interval join.
     IntervalJoin {
@@ -105,6 +111,16 @@ pub enum Op {
 }
 
 impl Op {
+    /// A bit for each input that takes the changes of a table as its source tells them.
+    pub fn tables(&self) -> u16 {
+        match self {
+            Op::MultiJoin { tables, .. } => {
+                tables.iter().enumerate().fold(0, |bits, (input, &table)| bits | u16::from(table) << input)
+            }
+            _ => 0,
+        }
+    }
+
     /// Whether it is a join.
     pub fn is_join(&self) -> bool {
         matches!(self, Op::MultiJoin { .. } | Op::IntervalJoin { .. } | Op::WindowJoin { .. })
@@ -129,6 +145,8 @@ pub struct BuildCx {
     pub tasks: usize,
     /// How exchanges make batches.
     pub batching: Batching,
+    /// A bit for each input of a join that takes the changes of a table as its source tells them.
+    pub tables: u16,
 }
 
 /// Makes the operator of one task.
@@ -201,7 +219,7 @@ impl Plan {
     ) -> Result<Plan, Vec<PlanError>> {
         found.extend(check::all(&nodes, place));
         found.sort_by_key(|error| (error.place.file(), error.place.line(), error.place.column()));
-        if found.is_empty() { Ok(Plan { name, nodes }) } else { Err(found) }
+        if found.is_empty() { Ok(Plan { name, nodes: fuse::tables(nodes) }) } else { Err(found) }
     }
 
     /// The name of the flow.

@@ -8,10 +8,12 @@ mod bits;
 mod equal;
 mod expiry;
 mod grouping;
+mod met;
 mod panes;
 mod rows;
 mod sessions;
 mod slab;
+mod slots;
 mod table;
 mod timeline;
 
@@ -19,16 +21,19 @@ pub use bits::Bits;
 pub use equal::{Equality, equal_rows};
 pub use expiry::{Due, Expiry};
 pub use grouping::Grouping;
+pub use met::Met;
 pub use panes::{Logged, Panes};
-pub use rows::{Hushed, KeyedRows, Lists, Met, Runs, Spill};
+pub use rows::{Hushed, KeyedRows, Lists, Runs, Spill};
 pub use sessions::{Member, Session, Sessions};
 pub use slab::{Held, Slab};
+pub use slots::Slots;
 pub use table::{Place, Table, prefetch};
 pub use timeline::{Side, Timeline};
 
 use crate::time::Span;
 
-/// The number of a row in the slab of one input of one task.
+/// The number of a row of one input of one task, and where it stands: in the [`Slab`] of its input, or in the [`Slots`]
+/// beside the rows of other inputs with its key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RowId(u32);
 
@@ -37,14 +42,30 @@ impl RowId {
     pub const MISSING: RowId = RowId(u32::MAX);
 
     /// How many rows one slab can number.
-    pub const LIMIT: usize = (1 << 30) - 1;
+    pub const LIMIT: usize = (1 << 29) - 1;
 
-    /// The id of this number.
+    /// The id with this index.
     pub const fn new(index: u32) -> RowId {
         RowId(index)
     }
 
-    /// Its number.
+    /// The id of a row in the slab of its input.
+    pub const fn in_slab(number: u32) -> RowId {
+        RowId(number << 1)
+    }
+
+    /// The id of a row in the slot of this number.
+    pub const fn in_slot(number: u32) -> RowId {
+        RowId(number << 1 | 1)
+    }
+
+    /// The slot that the row stands in, if it stands in one.
+    #[inline]
+    pub const fn slot(self) -> Option<u32> {
+        if self.0 & 1 == 1 && !self.is_missing() { Some(self.0 >> 1) } else { None }
+    }
+
+    /// Its index: no other row of its input has it, and indexes are small while rows are few.
     pub const fn index(self) -> usize {
         self.0 as usize
     }

@@ -4,9 +4,10 @@
 //! "is there a match" whatever N is. A list of more than one row is spilled to a block of ids beside the table.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZero;
 
+use super::RowId;
 use super::table::{Place, Table, prefetch};
-use super::{Bits, RowId};
 use crate::key::Key;
 
 /// A list of rows, as two runs.
@@ -23,7 +24,10 @@ pub struct Lists<const N: usize> {
     present: u16,
     many: u16,
     hushed: u16,
-    touched: u16,
+    met: u16,
+    // One more than the number of the key among those touched. It has a value that is not one of its own, so that an
+    // optional entry takes no more room.
+    touched: NonZero<u16>,
 }
 
 /// The lists of a shard that hold more than one row: up to four in a block, more in a queue of their own.
@@ -45,7 +49,7 @@ const QUEUE: u32 = 1 << 30;
 impl<const N: usize> Default for Lists<N> {
     fn default() -> Self {
         const { assert!(N <= 16, "a presence bit an input") };
-        Lists { first: [RowId::MISSING; N], present: 0, many: 0, hushed: 0, touched: 0 }
+        Lists { first: [RowId::MISSING; N], present: 0, many: 0, hushed: 0, met: 0, touched: NonZero::<u16>::MIN }
     }
 }
 
@@ -73,14 +77,26 @@ impl<const N: usize> Lists<N> {
         self.hushed = if hushed { self.hushed | 1 << input } else { self.hushed & !(1 << input) };
     }
 
-    /// The number of the key among those that a batch touches, from 1; 0 if it does not.
-    pub fn touched(&self) -> u16 {
-        self.touched
+    /// A bit for each input whose rows are all known to have met a partner.
+    #[inline]
+    pub fn met(&self) -> u16 {
+        self.met
     }
 
-    /// Gives the key that number.
+    /// Notes that all rows of all inputs have met a partner.
+    #[inline]
+    pub fn set_met(&mut self) {
+        self.met = self.present;
+    }
+
+    /// The number of the key among those that a batch touches, from 1; 0 if it does not.
+    pub fn touched(&self) -> u16 {
+        self.touched.get() - 1
+    }
+
+    /// Gives the key that number, of which there are fewer than `u16::MAX`.
     pub fn touch(&mut self, number: u16) {
-        self.touched = number;
+        self.touched = NonZero::<u16>::MIN.saturating_add(number);
     }
 
     /// The only row of each input, where no input has more than one.
@@ -105,6 +121,7 @@ impl<const N: usize> Lists<N> {
     #[inline]
     pub fn push(&mut self, input: usize, id: RowId, spill: &mut Spill) -> bool {
         let bit = 1 << input;
+        self.met &= !bit;
         if self.present & bit == 0 {
             self.first[input] = id;
             self.present |= bit;
@@ -358,9 +375,6 @@ impl<K: Key, const N: usize> Hushed<K, N> {
     }
 }
 
-/// Which rows have met a partner, an input each.
-pub type Met<const N: usize> = [Bits; N];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -383,7 +397,7 @@ mod tests {
         assert!(lists.remove(1, RowId::new(9), &mut spill));
         assert_eq!((rows(&lists, 1, &spill), lists.many()), (vec![7], 0));
         assert!(lists.remove(1, RowId::new(7), &mut spill));
-        assert_eq!(lists, Lists::default());
+        assert_eq!((lists.present(), lists.many(), lists.met()), (0, 0, 0));
     }
 
     #[test]

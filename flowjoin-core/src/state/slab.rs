@@ -44,7 +44,8 @@ impl<T> Slab<T> {
             if let Some(&next) = self.free.len().checked_sub(AHEAD).and_then(|at| self.free.get(at)) {
                 self.prefetch(next);
             }
-            self.chunks[id.index() / CHUNK][id.index() % CHUNK] = Some(Held { row, time });
+            let (chunk, at) = split(id);
+            self.chunks[chunk][at] = Some(Held { row, time });
             return Ok(id);
         }
         let index = self.used;
@@ -53,7 +54,7 @@ impl<T> Slab<T> {
         }
         self.chunks[index / CHUNK].push(Some(Held { row, time }));
         self.used += 1;
-        Ok(RowId::new(index as u32))
+        Ok(RowId::in_slab(index as u32))
     }
 
     #[cold]
@@ -68,20 +69,23 @@ impl<T> Slab<T> {
 
     /// Puts another row in the place of one that is held, and returns that one.
     pub fn replace(&mut self, id: RowId, row: T, time: EventTime) -> Held<T> {
-        let held = self.chunks[id.index() / CHUNK][id.index() % CHUNK].as_mut();
+        let (chunk, at) = split(id);
+        let held = self.chunks[chunk][at].as_mut();
         std::mem::replace(held.expect("only a row that is held is replaced"), Held { row, time })
     }
 
     /// The row of this id, if it is held.
     #[inline]
     pub fn get(&self, id: RowId) -> Option<&Held<T>> {
-        self.chunks.get(id.index() / CHUNK)?.get(id.index() % CHUNK)?.as_ref()
+        let (chunk, at) = split(id);
+        self.chunks.get(chunk)?.get(at)?.as_ref()
     }
 
     /// Asks the processor for the row, which will be needed soon.
     #[inline]
     pub fn prefetch(&self, id: RowId) {
-        if let Some(held) = self.chunks.get(id.index() / CHUNK).and_then(|chunk| chunk.get(id.index() % CHUNK)) {
+        let (chunk, at) = split(id);
+        if let Some(held) = self.chunks.get(chunk).and_then(|chunk| chunk.get(at)) {
             prefetch(held);
         }
     }
@@ -107,7 +111,8 @@ impl<T> Slab<T> {
 
     /// Takes a row out and keeps its id from being given away until [`release`](Self::release).
     pub fn vacate(&mut self, id: RowId) -> Option<Held<T>> {
-        let held = self.chunks.get_mut(id.index() / CHUNK)?.get_mut(id.index() % CHUNK)?.take()?;
+        let (chunk, at) = split(id);
+        let held = self.chunks.get_mut(chunk)?.get_mut(at)?.take()?;
         self.live -= 1;
         Some(held)
     }
@@ -133,7 +138,7 @@ impl<T> Slab<T> {
         free.sort_unstable();
         let mut free = free.into_iter().peekable();
         let all = self.chunks.iter().flatten().enumerate();
-        let all = all.map(|(index, held)| (RowId::new(index as u32), held));
+        let all = all.map(|(index, held)| (RowId::in_slab(index as u32), held));
         all.filter(|(id, held)| free.next_if_eq(id).is_none() && held.is_some()).map(|(id, _)| id).collect()
     }
 
@@ -142,6 +147,12 @@ impl<T> Slab<T> {
         let chunks: usize = self.chunks.iter().map(|chunk| chunk.capacity() * size_of::<Option<Held<T>>>()).sum();
         (chunks + self.free.capacity() * size_of::<RowId>()) as u64
     }
+}
+
+#[inline]
+fn split(id: RowId) -> (usize, usize) {
+    let number = id.index() / 2;
+    (number / CHUNK, number % CHUNK)
 }
 
 const CHUNK: usize = 4_096;

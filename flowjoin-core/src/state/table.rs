@@ -1,9 +1,10 @@
 //! The keyed table: one entry a key, sharded by key group.
 //!
-//! A shard is an index and a list of entries. The index is open-addressed with linear probing and backward-shift
-//! deletion, eight bytes a place (a tag of the hash and the number of the entry), so that it is dense, quick to double
-//! and cheap to miss in. Entries stand in the order in which their keys came and the places of those that left are used
-//! again. A look-up touches a line of each, and both can be prefetched: first the index, then the entry that it names.
+//! A shard is an index, open-addressed with linear probing and backward-shift deletion, eight bytes a place (a tag of the
+//! hash and the number of the entry), so that it is dense, quick to double and cheap to miss in. Entries stand in chunks
+//! that never move, in the order in which their keys came, and the places of those that left are used again; the number
+//! of an entry can name what stands elsewhere for its key. A look-up touches a line of each, and both can be prefetched:
+//! first the index, then the entry that it names.
 //!
 //! Shards grow one at a time and at different fills: a doubling takes a millisecond where that of one table would stop
 //! the operator for a tenth of a second. Each shard also has a `spill`, where entries put what does not fit in place.
@@ -13,30 +14,29 @@ use crate::key::{KEY_GROUPS, Key, KeyGroup};
 /// Entries by key.
 #[derive(Debug)]
 pub struct Table<K, E, S> {
-    shards: Vec<Shard<K, E, S>>,
+    shards: Vec<Shard<S>>,
+    entries: Entries<K, E>,
 }
 
 #[derive(Debug)]
-struct Shard<K, E, S> {
+struct Shard<S> {
     index: Vec<Mark>,
     len: usize,
     grow_at: usize,
-    entries: Vec<Option<Entry<K, E>>>,
-    free: Vec<u32>,
     spill: S,
+}
+
+#[derive(Debug)]
+struct Entries<K, E> {
+    chunks: Vec<Vec<Option<Entry<K, E>>>>,
+    used: usize,
+    free: Vec<u32>,
 }
 
 #[derive(Debug)]
 struct Entry<K, E> {
     key: K,
     value: E,
-    // Gives the type a value that is not one of its own, so that an optional entry takes no more room.
-    _here: Here,
-}
-
-#[derive(Debug)]
-enum Here {
-    Yes,
 }
 
 // A place of the index: free, or the tag of a hash and the number of its entry.
@@ -62,17 +62,19 @@ pub struct Place {
     tag: u32,
 }
 
+impl Place {
+    /// The number of the entry; no other entry of the table has it.
+    #[inline]
+    pub fn number(self) -> u32 {
+        self.entry
+    }
+}
+
 impl<K: Key, E: Default, S: Default> Default for Table<K, E, S> {
     fn default() -> Self {
-        let shard = || Shard {
-            index: Vec::new(),
-            len: 0,
-            grow_at: 0,
-            entries: Vec::new(),
-            free: Vec::new(),
-            spill: S::default(),
-        };
-        Table { shards: (0..KEY_GROUPS).map(|_| shard()).collect() }
+        let shard = || Shard { index: Vec::new(), len: 0, grow_at: 0, spill: S::default() };
+        let entries = Entries { chunks: Vec::new(), used: 0, free: Vec::new() };
+        Table { shards: (0..KEY_GROUPS).map(|_| shard()).collect(), entries }
     }
 }
 
@@ -89,20 +91,37 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// Asks the processor for the entry of this hash, once its place in the index is near.
     #[inline]
     pub fn prefetch_entry(&self, hash: u64) {
-        let shard = &self.shards[KeyGroup::of(hash).index()];
-        let Some(entry) = shard.first_of(hash as u32) else { return };
-        // An entry may reach into the next cache line, where the next one begins.
-        for slot in shard.entries.iter().skip(entry).take(if size_of::<Option<Entry<K, E>>>() > 32 { 2 } else { 1 }) {
-            prefetch(slot);
+        if let Some(entry) = self.first_of(hash) {
+            let (chunk, at) = Entries::<K, E>::split(entry);
+            // An entry may reach into the next cache line, where the next one begins.
+            let lines = if size_of::<Option<Entry<K, E>>>() > 32 { 2 } else { 1 };
+            self.entries.chunks[chunk].iter().skip(at).take(lines).for_each(prefetch);
         }
     }
 
     /// Looks at the first entry with the tag of this hash, which probably is the one; for prefetching what it names.
     #[inline]
     pub fn peek(&self, hash: u64, look: impl FnOnce(&E, &S)) {
-        let shard = &self.shards[KeyGroup::of(hash).index()];
-        if let Some(Some(entry)) = shard.first_of(hash as u32).and_then(|entry| shard.entries.get(entry)) {
-            look(&entry.value, &shard.spill);
+        if let Some(entry) = self.first_of(hash).and_then(|entry| self.entries.get(entry)) {
+            look(&entry.value, &self.shards[KeyGroup::of(hash).index()].spill);
+        }
+    }
+
+    // The entry of the first mark with the tag of this hash.
+    #[inline]
+    fn first_of(&self, hash: u64) -> Option<u32> {
+        let index = &self.shards[KeyGroup::of(hash).index()].index;
+        let tag = hash as u32;
+        let mut slot = home(tag, index.len());
+        loop {
+            let mark = *index.get(slot)?;
+            if mark.is_free() {
+                return None;
+            }
+            if mark.tag == tag {
+                return Some(mark.entry);
+            }
+            slot = (slot + 1) & (index.len() - 1);
         }
     }
 
@@ -122,12 +141,12 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
             if mark.is_free() {
                 break;
             }
-            if mark.tag == tag && shard.key_of(mark.entry).is_some_and(|other| *other == key) {
+            if mark.tag == tag && self.entries.get(mark.entry).is_some_and(|other| other.key == key) {
                 return Place { shard: group as u32, entry: mark.entry, tag };
             }
             slot = (slot + 1) & mask;
         }
-        let entry = shard.add(key);
+        let entry = self.entries.add(key);
         shard.index[slot] = Mark { tag, entry };
         shard.len += 1;
         Place { shard: group as u32, entry, tag }
@@ -157,7 +176,7 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
                 return None;
             }
             if mark.tag == tag
-                && let Some(Some(entry)) = shard.entries.get(mark.entry as usize)
+                && let Some(entry) = self.entries.get(mark.entry)
                 && test(&entry.key, &entry.value, &shard.spill)
             {
                 return Some(Place { shard: group as u32, entry: mark.entry, tag });
@@ -169,30 +188,27 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// The entry at a place, and the spill of its shard.
     #[inline]
     pub fn at(&mut self, place: Place) -> (&mut E, &mut S) {
-        let shard = &mut self.shards[place.shard as usize];
-        let entry = shard.entries[place.entry as usize].as_mut().expect("a place is that of an entry");
-        (&mut entry.value, &mut shard.spill)
+        let (chunk, at) = Entries::<K, E>::split(place.entry);
+        let entry = self.entries.chunks[chunk][at].as_mut().expect("a place is that of an entry");
+        (&mut entry.value, &mut self.shards[place.shard as usize].spill)
     }
 
     /// The entry at a place, to look at.
     #[inline]
     pub fn get(&self, place: Place) -> &E {
-        let entry = self.shards[place.shard as usize].entries[place.entry as usize].as_ref();
-        &entry.expect("a place is that of an entry").value
+        &self.entries.get(place.entry).expect("a place is that of an entry").value
     }
 
     /// The entry at a place and the spill of its shard, to look at.
     #[inline]
     pub fn view(&self, place: Place) -> (&E, &S) {
-        let shard = &self.shards[place.shard as usize];
-        let entry = shard.entries[place.entry as usize].as_ref().expect("a place is that of an entry");
-        (&entry.value, &shard.spill)
+        (self.get(place), &self.shards[place.shard as usize].spill)
     }
 
     /// The places of all entries, by shard and, within one, by number.
     pub fn places(&self) -> Vec<Place> {
-        let of = |(shard, entries): (usize, &Shard<K, E, S>)| {
-            let marks = entries.index.iter().filter(|mark| !mark.is_free());
+        let of = |(shard, marks): (usize, &Shard<S>)| {
+            let marks = marks.index.iter().filter(|mark| !mark.is_free());
             let mut places: Vec<Place> =
                 marks.map(|mark| Place { shard: shard as u32, entry: mark.entry, tag: mark.tag }).collect();
             places.sort_unstable_by_key(|place| place.entry);
@@ -204,16 +220,15 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// The key at a place.
     #[inline]
     pub fn key_at(&self, place: Place) -> &K {
-        self.shards[place.shard as usize].key_of(place.entry).expect("a place is that of an entry")
+        &self.entries.get(place.entry).expect("a place is that of an entry").key
     }
 
     /// Takes the entry at a place out; the places of others stay.
     pub fn remove(&mut self, place: Place) -> (K, E) {
         let shard = &mut self.shards[place.shard as usize];
         shard.unmark(place);
-        shard.free.push(place.entry);
         shard.len -= 1;
-        let entry = shard.entries[place.entry as usize].take().expect("a place is that of an entry");
+        let entry = self.entries.take(place.entry).expect("a place is that of an entry");
         (entry.key, entry.value)
     }
 
@@ -229,48 +244,55 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
 
     /// Bytes taken by index and entries, without what keys own elsewhere; `spilled` tells those of a spill.
     pub fn bytes(&self, spilled: impl Fn(&S) -> u64) -> u64 {
-        let of = |shard: &Shard<K, E, S>| {
-            let index = shard.index.capacity() * size_of::<Mark>() + shard.free.capacity() * size_of::<u32>();
-            let entries = shard.entries.capacity() * size_of::<Option<Entry<K, E>>>();
-            (index + entries) as u64 + spilled(&shard.spill)
-        };
-        self.shards.iter().map(of).sum()
+        let of = |shard: &Shard<S>| (shard.index.capacity() * size_of::<Mark>()) as u64 + spilled(&shard.spill);
+        self.entries.bytes() + self.shards.iter().map(of).sum::<u64>()
     }
 }
 
-impl<K: Key, E: Default, S: Default> Shard<K, E, S> {
-    fn key_of(&self, entry: u32) -> Option<&K> {
-        self.entries.get(entry as usize)?.as_ref().map(|entry| &entry.key)
+impl<K: Key, E: Default> Entries<K, E> {
+    #[inline]
+    fn split(entry: u32) -> (usize, usize) {
+        (entry as usize / CHUNK, entry as usize % CHUNK)
     }
 
-    fn first_of(&self, tag: u32) -> Option<usize> {
-        let mut slot = home(tag, self.index.len());
-        loop {
-            let mark = *self.index.get(slot)?;
-            if mark.is_free() {
-                return None;
-            }
-            if mark.tag == tag {
-                return Some(mark.entry as usize);
-            }
-            slot = (slot + 1) & (self.index.len() - 1);
-        }
+    #[inline]
+    fn get(&self, entry: u32) -> Option<&Entry<K, E>> {
+        let (chunk, at) = Self::split(entry);
+        self.chunks.get(chunk)?.get(at)?.as_ref()
     }
 
+    #[inline]
     fn add(&mut self, key: K) -> u32 {
-        let new = Some(Entry { key, value: E::default(), _here: Here::Yes });
-        match self.free.pop() {
-            Some(entry) => {
-                self.entries[entry as usize] = new;
-                entry
-            }
-            None => {
-                self.entries.push(new);
-                (self.entries.len() - 1) as u32
-            }
+        let new = Some(Entry { key, value: E::default() });
+        if let Some(entry) = self.free.pop() {
+            let (chunk, at) = Self::split(entry);
+            self.chunks[chunk][at] = new;
+            return entry;
         }
+        let entry = self.used as u32;
+        let (chunk, at) = Self::split(entry);
+        if at == 0 {
+            // The first chunk starts small: most tables of small flows never fill one.
+            self.chunks.push(Vec::with_capacity(if chunk == 0 { SMALLEST } else { CHUNK }));
+        }
+        self.chunks[chunk].push(new);
+        self.used += 1;
+        entry
     }
 
+    fn take(&mut self, entry: u32) -> Option<Entry<K, E>> {
+        let (chunk, at) = Self::split(entry);
+        self.free.push(entry);
+        self.chunks[chunk][at].take()
+    }
+
+    fn bytes(&self) -> u64 {
+        let entries: usize = self.chunks.iter().map(Vec::capacity).sum();
+        (entries * size_of::<Option<Entry<K, E>>>() + self.free.capacity() * size_of::<u32>()) as u64
+    }
+}
+
+impl<S> Shard<S> {
     fn unmark(&mut self, place: Place) {
         let mask = self.index.len() - 1;
         let mut hole = home(place.tag, self.index.len());
@@ -328,6 +350,9 @@ pub fn prefetch<T>(value: &T) {
 }
 
 const SMALLEST: usize = 16;
+
+/// Entries side by side.
+const CHUNK: usize = 1_024;
 
 #[cfg(test)]
 mod tests {

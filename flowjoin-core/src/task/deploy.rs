@@ -95,7 +95,7 @@ impl Layout<'_> {
 
     fn node(&self, id: NodeId, task: usize) -> TaskNode {
         let node = self.plan.node(id);
-        let cx = BuildCx { task, tasks: self.parallelism, batching: self.batching };
+        let cx = BuildCx { task, tasks: self.parallelism, batching: self.batching, tables: node.op.tables() };
         let (op, source) = match &node.build {
             Build::Operator(factory) => (factory(&cx), None),
             Build::Sink(_) => (Box::new(Pass::new(1)) as _, None),
@@ -110,7 +110,7 @@ impl Layout<'_> {
         let is_sink = matches!(node.build, Build::Sink(_));
         let routes = self.routes(node, task);
         let mut made = TaskNode::new(id, node.name.clone(), op, source, is_sink, merges, routes);
-        made.bad_to = self.source_above(id);
+        made.bad_to = node.inputs.iter().map(|edge| self.source_above(edge.from)).collect();
         made
     }
 

@@ -365,8 +365,8 @@ impl Task {
         let bad = out.take_bad();
         node.outbox = out;
         done.map_err(|cause| TaskError { operator: node.name.clone(), cause })?;
-        if !bad.is_empty() {
-            self.effects.push_back(Effect::Bad(self.nodes[position].bad_to, bad));
+        for (input, record) in bad {
+            self.effects.push_back(Effect::Bad(self.nodes[position].bad_to[input.0], vec![record]));
         }
         for (port, batch) in sent {
             self.route(position, port, batch);

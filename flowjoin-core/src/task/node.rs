@@ -30,8 +30,8 @@ pub enum Target {
 /// A node of a plan in a task.
 pub struct TaskNode {
     pub(super) id: NodeId,
-    /// The source by whose policy its bad records are noted.
-    pub(super) bad_to: NodeId,
+    /// The source by whose policy the bad records of each input are noted.
+    pub(super) bad_to: Vec<NodeId>,
     pub(super) name: String,
     pub(super) op: Box<dyn Operator>,
     pub(super) source: Option<SourceState>,
@@ -60,7 +60,21 @@ impl TaskNode {
         let merge = Merge::new(inputs.len(), Rejoin::AtOnce);
         let outbox = outbox(&routes, is_sink);
         let (done, ending, sent) = (false, false, Watermark::NONE);
-        TaskNode { id, bad_to: id, name, op, source, is_sink, merge, routes, outbox, done, ending, inputs, sent }
+        TaskNode {
+            id,
+            bad_to: Vec::new(),
+            name,
+            op,
+            source,
+            is_sink,
+            merge,
+            routes,
+            outbox,
+            done,
+            ending,
+            inputs,
+            sent,
+        }
     }
 
     /// Whether it is a source of which this task reads no partition.

@@ -99,17 +99,26 @@ impl CaseFile {
     /// Reads files of cases whose ids are unique over all of them.
     ///
     /// A file is an error if [`read`](Self::read) says so, or if one of its cases has the id of a case of a file before.
-    pub fn read_all<'a, P: AsRef<Path>>(paths: &'a [P]) -> Vec<Result<CaseFile, ReadError>> {
+    pub fn read_all<P: AsRef<Path>>(paths: &[P]) -> Vec<Result<CaseFile, ReadError>> {
+        let whole = |(path, read): (&P, Result<Sorted, ReadError>)| read.and_then(|sorted| sorted.whole(path.as_ref()));
+        paths.iter().zip(CaseFile::read_each(paths)).map(whole).collect()
+    }
+
+    /// As [`read_all`](Self::read_all), with the cases of a file that are of the format apart from those that are not.
+    pub fn read_each<'a, P: AsRef<Path>>(paths: &'a [P]) -> Vec<Result<Sorted, ReadError>> {
         let mut ids: BTreeMap<String, &'a Path> = BTreeMap::new();
         let mut read = |path: &'a Path| {
-            let file = CaseFile::read(path)?;
-            let again = |case: &Case| {
-                let reason = format!("{} has a case with this id", ids.get(&case.id)?.display());
-                Some(CaseError { case: Ok(case.id.clone()), reason })
-            };
-            let wrong: Vec<CaseError> = file.cases.iter().filter_map(again).collect();
-            ids.extend(file.cases.iter().map(|case| (case.id.clone(), path)));
-            if wrong.is_empty() { Ok(file) } else { Err(ReadError::Cases { path: path.into(), cases: wrong }) }
+            let text = std::fs::read_to_string(path).map_err(|source| ReadError::Io { path: path.into(), source })?;
+            let mut sorted = Sorted::parse(&text, path)?;
+            let (good, again): (Vec<Case>, Vec<Case>) =
+                sorted.file.cases.into_iter().partition(|case| !ids.contains_key(&case.id));
+            sorted.wrong.extend(again.into_iter().map(|case| {
+                let reason = format!("{} has a case with this id", ids[&case.id].display());
+                CaseError { case: Ok(case.id), reason }
+            }));
+            ids.extend(good.iter().map(|case| (case.id.clone(), path)));
+            sorted.file.cases = good;
+            Ok(sorted)
         };
         paths.iter().map(|path| read(path.as_ref())).collect()
     }
@@ -119,6 +128,21 @@ impl CaseFile {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn parse(text: &str, path: &Path) -> Result<CaseFile, ReadError> {
+        Sorted::parse(text, path)?.whole(path)
+    }
+}
+
+/// A file of which some cases may not be of the format.
+#[derive(Clone, Debug)]
+pub struct Sorted {
+    /// Those that are.
+    pub file: CaseFile,
+    /// Those that are not.
+    pub wrong: Vec<CaseError>,
+}
+
+impl Sorted {
+    fn parse(text: &str, path: &Path) -> Result<Sorted, ReadError> {
         let format = |source| ReadError::Format { path: path.into(), source };
         let written: WrittenFile = serde_json::from_str(text).map_err(format)?;
         if written.schema != SCHEMA {
@@ -136,10 +160,15 @@ impl CaseFile {
                 Err(reason) => wrong.push(CaseError { case: id, reason }),
             }
         }
-        if wrong.is_empty() {
-            return Ok(CaseFile { family: written.family, cases });
+        Ok(Sorted { file: CaseFile { family: written.family, cases }, wrong })
+    }
+
+    fn whole(self, path: &Path) -> Result<CaseFile, ReadError> {
+        if self.wrong.is_empty() {
+            Ok(self.file)
+        } else {
+            Err(ReadError::Cases { path: path.into(), cases: self.wrong })
         }
-        Err(ReadError::Cases { path: path.into(), cases: wrong })
     }
 }
 

@@ -37,6 +37,6 @@ impl TestFlow {
     /// # Panics
     /// As [`change_all`](Self::change_all).
     pub fn delete<T: Event + Keyed>(&mut self, table: &str, key: T::Key) -> &mut Self {
-        self.change_all(table, vec![TableChange::<T>::Delete { key, time: None }])
+        self.change_all(table, vec![TableChange::<T>::delete(key)])
     }
 }

@@ -98,9 +98,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let (own_front, own_back) = lists.list(input, spill);
         let was_empty = own_front.len() + own_back.len() == news().count();
         let mut meet = |side: usize, id: RowId| {
-            if self.met[side].insert(id) {
-                self.accounts[side].matched += 1;
-                self.accounts[side].open -= 1;
+            if self.met.insert(side, id) {
+                self.accounts[side].meets();
             }
         };
         if self.steps.is_none() {
@@ -208,7 +207,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let mut until = self.combos.len().min(self.selected + COMBOS_MAX);
             // The halves of an update stay together.
             until += usize::from(self.combos[until - 1].kind == RowKind::UpdateBefore);
-            self.mark_met(self.selected..until);
+            // Where all rows of a key come out at once, they were noted as they came.
+            if !self.at_once[self.coming.input] {
+                self.mark_met(self.selected..until);
+            }
             self.rows.select(&self.combos[self.selected..until], out);
             self.selected = until;
         }
@@ -231,16 +233,35 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     fn mark_met(&mut self, range: Range<usize>) {
         // Combinations of one step share most of their rows, which need to be marked once.
         let mut marked = [RowId::MISSING; N];
+        let mut last = (u32::MAX, 0);
         for combo in self.combos[range].iter().filter(|combo| combo.kind.adds()) {
-            let present = combo.ids.iter().filter(|id| !id.is_missing()).count();
+            let (mut present, mut slot, mut in_slot) = (0, None, 0u16);
+            for (input, &id) in combo.ids.iter().enumerate() {
+                present += usize::from(!id.is_missing());
+                // All that stand in a slot stand in that of the key.
+                if let Some(number) = id.slot() {
+                    slot = Some(number);
+                    in_slot |= 1 << input;
+                }
+            }
             if present < 2 {
                 continue;
             }
-            for (input, &id) in combo.ids.iter().enumerate() {
+            if let Some(slot) = slot.filter(|&slot| last != (slot, in_slot)) {
+                last = (slot, in_slot);
+                let mut new = self.met.insert_in_slot(slot, in_slot);
+                while new != 0 {
+                    self.accounts[new.trailing_zeros() as usize].meets();
+                    new &= new - 1;
+                }
+            }
+            if present == in_slot.count_ones() as usize {
+                continue;
+            }
+            for (input, &id) in combo.ids.iter().enumerate().filter(|(_, id)| !id.is_missing() && id.slot().is_none()) {
                 let again = std::mem::replace(&mut marked[input], id) == id;
-                if !again && !id.is_missing() && self.met[input].insert(id) {
-                    self.accounts[input].matched += 1;
-                    self.accounts[input].open -= 1;
+                if !again && self.met.insert(input, id) {
+                    self.accounts[input].meets();
                 }
             }
         }

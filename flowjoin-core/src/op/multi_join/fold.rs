@@ -4,10 +4,11 @@
 //! is replaced several times, the first that stood and the last that stands. Then each key that was touched changes
 //! once. So an update is one change, and no gap shows between its two halves.
 
-use super::super::joined::{Arrival, Arrivals};
+use super::super::joined::Located;
 use super::super::kernel::Pair;
 use super::super::{Cx, Outbox};
-use super::{AHEAD, COMBOS_MAX, MultiJoin};
+use super::pairs::{Pairs, Rows};
+use super::{COMBOS_MAX, MultiJoin};
 use crate::change::RowKind;
 use crate::key::Key;
 use crate::state::{Place, RowId};
@@ -16,7 +17,7 @@ use crate::time::{EventTime, ProcTime};
 /// The keys that a batch has touched. The lists of a key hold the rows that stay; those that go and come are here.
 #[derive(Default)]
 pub struct Folding {
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     used: usize,
     // How many of them have been told.
     told: usize,
@@ -28,7 +29,7 @@ pub struct Folding {
 pub struct Group {
     pub place: Option<Place>,
     pub hash: u64,
-    pub pairs: Vec<Pair>,
+    pub pairs: Pairs,
     pub cause: Option<EventTime>,
     // The row that the first half of an update took back, until its second half comes.
     updating: bool,
@@ -59,76 +60,44 @@ impl Folding {
         self.used > 0
     }
 
-    /// Whether what has changed should be told after a change of this kind, before further keys are touched. The two
-    /// halves of an update are not parted, as long as keys can be numbered.
+    /// Whether what has changed should be told before further keys are touched.
     #[inline]
-    pub(super) fn is_full(&self, kind: RowKind) -> bool {
-        self.used >= if kind == RowKind::UpdateBefore { u16::MAX as usize } else { KEYS_MAX }
+    pub(super) fn is_full(&self) -> bool {
+        self.used >= KEYS_MAX
     }
 }
 
 impl<K: Key, const N: usize> MultiJoin<K, N> {
-    /// Takes in the rows of an input that may update and take back, or whose partners need more than the product.
-    pub(super) fn fold_in(&mut self, input: usize, arrivals: &mut Arrivals<K>, from: usize, cx: &mut Cx<'_>) {
-        self.folding.begin(input);
-        let kinds = &arrivals.kinds;
-        let mut rows = arrivals.rows.drain(..);
-        let mut index = from;
-        while let Some(Arrival { key, hash, time, id }) = rows.next() {
-            // The second half of an update finds what the first has asked for.
-            let coming = |rows: &[Arrival<K>], ahead: usize| {
-                let next = rows.get(ahead).filter(|_| kinds.at(index + 1 + ahead) != RowKind::UpdateAfter);
-                next.map(|next| next.hash)
-            };
-            if let Some(hash) = coming(rows.as_slice(), AHEAD) {
-                self.table.prefetch(hash);
-            }
-            if let Some(hash) = coming(rows.as_slice(), AHEAD * 2 / 3) {
-                self.table.prefetch_entry(hash);
-            }
-            if let Some(hash) = coming(rows.as_slice(), AHEAD / 3) {
-                self.table.peek(hash, |lists, spill| {
-                    lists.prefetch(spill);
-                    // The row that may be taken back or replaced, which the one that comes is compared with.
-                    if lists.many() >> input & 1 == 0 {
-                        lists.list(input, spill).0.iter().for_each(|&id| self.rows.prefetch(input, id));
-                    }
-                });
-            }
-            let kind = kinds.at(index);
-            index += 1;
-            if key.is_null() {
+    /// Takes in the rows of a block of an input that may update and take back, or whose partners need more than the
+    /// product; returns false when the outbox is full.
+    pub(super) fn fold_block(&mut self, input: usize, cx: &mut Cx<'_>) -> bool {
+        while let Some(row) = self.coming.next() {
+            let Located { hash, time, place, id, kind, is_null } = row;
+            if is_null {
                 self.on_null_change(input, (id, time), kind, cx);
                 continue;
             }
-            let after = rows.as_slice().first().filter(|after| {
-                let updates = kind == RowKind::UpdateBefore && kinds.at(index) == RowKind::UpdateAfter;
-                updates && self.spec.one_a_key[input] && after.key == key
-            });
-            if after.is_some_and(|after| self.fold_update(input, (id, time), after, cx.now)) {
-                rows.next();
-                index += 1;
-            } else if kind.adds() {
+            let Some(place) = place else {
+                self.passing.push((input, id));
+                self.accounts[input].orphan += 1;
+                continue;
+            };
+            if self.fold_update(input, place, &row, cx.now) {
+                continue;
+            }
+            if kind.adds() {
                 self.enter(input, (hash, id, time), cx.now);
-                let place = self.table.upsert(hash, key);
                 if !self.rows.has_identity(input) {
                     self.renew_equals(place, input, id, cx.now);
                 }
                 self.fold_add(input, (place, hash), (id, time), kind);
             } else {
                 self.passing.push((input, id));
-                match self.table.find(hash, &key) {
-                    Some(place) => self.fold_retract(input, (place, hash), (id, time), kind),
-                    None => self.accounts[input].orphan += 1,
-                }
-            }
-            if self.folding.is_full(kind) && !self.unfold(cx.out) {
-                break;
+                self.fold_retract(input, (place, hash), (id, time), kind);
             }
         }
-        self.unfold(cx.out);
-        let rows: Vec<Arrival<K>> = rows.collect();
-        self.wait(input, rows, kinds, index);
+        // Only between blocks do keys go that have no rows left.
+        !self.folding.is_full() || self.unfold(cx.out)
     }
 
     pub(super) fn touch(&mut self, (place, hash): (Place, u64), time: EventTime) -> usize {
@@ -149,60 +118,67 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         if self.rows.has_identity(input) {
             return self.fold_put(input, (place, hash), number, id);
         }
-        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
+        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut Rows { rows: &mut *self.rows, input });
         // A row that was taken back in this batch and comes again as it was is an update of nothing.
         // What had taken its place has come on its own then.
-        let again = pairs.iter_mut().find(|pair| {
-            let free = pair.new.is_missing() || !rows.same(input, pair.old, pair.new);
-            !pair.old.is_missing() && free && rows.same(input, pair.old, id)
-        });
-        if let Some(pair) = again {
-            let other = std::mem::replace(&mut pair.new, id);
+        if let Some(at) = pairs.that_goes(id, rows) {
+            let other = pairs.replace(at, id, rows);
             if !other.is_missing() {
-                pairs.push(Pair::added(other));
+                pairs.push(Pair::added(other), rows);
             }
             return;
         }
-        match pairs.last_mut() {
-            Some(pair) if updates && pair.new.is_missing() => pair.new = id,
-            _ => pairs.push(Pair::added(id)),
+        match pairs.last_that_goes() {
+            Some(at) if updates => {
+                pairs.replace(at, id, rows);
+            }
+            _ => pairs.push(Pair::added(id), rows),
         }
     }
 
     // Both halves of an update at once, where the key has one row of the input and has not been touched before; returns
-    // whether that is so. It comes to the same as one half after the other, with one look-up.
-    fn fold_update(&mut self, input: usize, before: (RowId, EventTime), after: &Arrival<K>, now: ProcTime) -> bool {
-        let &Arrival { ref key, hash, time, id } = after;
-        let Some(place) = self.table.find(hash, key) else { return false };
+    // whether that is so. It comes to the same as one half after the other, with less to look at.
+    fn fold_update(&mut self, input: usize, place: Place, before: &Located, now: ProcTime) -> bool {
+        if before.kind != RowKind::UpdateBefore || !self.spec.one_a_key[input] {
+            return false;
+        }
+        let after = self.coming.block.get(self.coming.joined).copied();
+        let Some(after) = after.filter(|after| after.kind == RowKind::UpdateAfter && after.place == before.place)
+        else {
+            return false;
+        };
         let (lists, spill) = self.table.at(place);
         let (0, &([old], [])) = (lists.touched(), &lists.list(input, spill)) else { return false };
         let old = *old;
         lists.remove(input, old, spill);
-        let number = self.touch((place, hash), time.max(before.1));
-        self.folding.groups[number].pairs.push(Pair::updated(old, id));
-        self.passing.push((input, before.0));
+        self.coming.joined += 1;
+        let number = self.touch((place, after.hash), after.time.max(before.time));
+        let rows = &mut Rows { rows: &mut *self.rows, input };
+        self.folding.groups[number].pairs.push(Pair::updated(old, after.id), rows);
+        self.passing.push((input, before.id));
         self.gone(input, old, true);
-        self.enter(input, (hash, id, time), now);
+        self.enter(input, (after.hash, after.id, after.time), now);
         true
     }
 
     // A row of an input with a unique key takes the place of the one with its unique key.
     fn fold_put(&mut self, input: usize, (place, hash): (Place, u64), number: usize, id: RowId) {
-        let pairs = &mut self.folding.groups[number].pairs;
-        let rows = &mut self.rows;
-        let came = pairs.iter_mut().find(|pair| !pair.new.is_missing() && rows.same(input, pair.new, id));
-        if let Some(pair) = came {
-            let before = std::mem::replace(&mut pair.new, id);
+        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut Rows { rows: &mut *self.rows, input });
+        if let Some(at) = pairs.that_comes(id, rows) {
+            let before = pairs.replace(at, id, rows);
             return self.gone(input, before, false);
         }
-        if let Some(old) = self.take_standing(input, place, hash, id) {
-            self.folding.groups[number].pairs.push(Pair::updated(old, id));
+        let standing = self.take_standing(input, place, hash, id);
+        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut Rows { rows: &mut *self.rows, input });
+        if let Some(old) = standing {
+            pairs.push(Pair::updated(old, id), rows);
             return self.gone(input, old, false);
         }
-        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
-        match pairs.iter_mut().find(|pair| pair.new.is_missing() && rows.same(input, pair.old, id)) {
-            Some(pair) => pair.new = id,
-            None => pairs.push(Pair::added(id)),
+        match pairs.that_goes(id, rows) {
+            Some(at) => {
+                pairs.replace(at, id, rows);
+            }
+            None => pairs.push(Pair::added(id), rows),
         }
     }
 
@@ -214,17 +190,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         kind: RowKind,
     ) {
         let number = self.touch((place, hash), time);
-        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut self.rows);
-        let came = (0..pairs.len()).rev().find(|&at| {
-            let new = pairs[at].new;
-            !new.is_missing() && rows.same(input, new, id)
-        });
-        if let Some(at) = came {
-            let new = std::mem::replace(&mut pairs[at].new, RowId::MISSING);
-            // The second half of an update finds the pair at the end.
-            let pair = pairs.remove(at);
-            if !pair.old.is_missing() {
-                pairs.push(pair);
+        let (pairs, rows) = (&mut self.folding.groups[number].pairs, &mut Rows { rows: &mut *self.rows, input });
+        if let Some(at) = pairs.that_comes(id, rows) {
+            // The second half of an update finds what goes at the end.
+            let (new, goes) = pairs.retract(at, rows);
+            if goes {
                 self.folding.groups[number].updating = kind == RowKind::UpdateBefore;
             }
             return self.gone(input, new, true);
@@ -234,7 +204,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             return;
         };
         let group = &mut self.folding.groups[number];
-        group.pairs.push(Pair::removed(old));
+        group.pairs.push(Pair::removed(old), &mut Rows { rows: &mut *self.rows, input });
         group.updating = kind == RowKind::UpdateBefore;
         self.gone(input, old, true);
     }
@@ -260,10 +230,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         Some(old)
     }
 
-    // A row leaves that has come, by a retraction of its own or because another takes its place.
-    fn gone(&mut self, input: usize, id: RowId, by_retraction: bool) {
+    /// A row leaves that has come, by a retraction of its own or because another takes its place.
+    pub(super) fn gone(&mut self, input: usize, id: RowId, by_retraction: bool) {
         let account = &mut self.accounts[input];
-        if self.met[input].remove(id) {
+        if self.met.remove(input, id) {
             account.matched += u64::from(by_retraction);
         } else {
             account.open -= 1;
@@ -284,7 +254,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     /// Notes a row of a key that goes by its expiry.
     pub(super) fn fold_expired(&mut self, (place, hash): (Place, u64), id: RowId, time: EventTime) {
         let number = self.touch((place, hash), time);
-        self.folding.groups[number].pairs.push(Pair::removed(id));
+        let rows = &mut Rows { rows: &mut *self.rows, input: self.folding.input };
+        self.folding.groups[number].pairs.push(Pair::removed(id), rows);
     }
 
     /// Tells what has changed under each key that was touched, until the outbox is full; returns whether that is all.
@@ -297,7 +268,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let group = &mut self.folding.groups[self.folding.told];
             let (place, hash, cause) = (group.place.take(), group.hash, group.cause.unwrap_or(EventTime::MIN));
             let place = place.expect("a group has a place until it is told");
-            let pairs = std::mem::take(&mut group.pairs);
+            let pairs = group.pairs.take();
             self.table.at(place).0.touch(0);
             self.emit_change(place, input, &pairs, cause);
             let (lists, spill) = self.table.at(place);
@@ -315,7 +286,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             if self.table.view(place).0.present() == 0 {
                 self.forget(place);
             }
-            self.folding.groups[self.folding.told].pairs = pairs;
+            self.folding.groups[self.folding.told].pairs.give_back(pairs);
             self.folding.told += 1;
         }
         (self.folding.used, self.folding.told) = (0, 0);
@@ -323,6 +294,6 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 }
 
-/// Keys whose changes are folded together. Their entries and rows fit the second-level cache, so that telling what has
-/// changed costs no second trip to memory.
-const KEYS_MAX: usize = 512;
+/// Keys whose changes are folded together, to which those of one block may be added. Their entries and rows fit the
+/// second-level cache, so that telling what has changed costs no second trip to memory.
+const KEYS_MAX: usize = 384;

@@ -6,7 +6,6 @@ use super::MultiJoin;
 use super::said::Said;
 use super::spec::OnExpiry;
 use crate::account::Reason;
-use crate::change::RowKind;
 use crate::key::Key;
 use crate::state::{Clock, Due, Place, RowId};
 
@@ -53,9 +52,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 continue;
             };
             self.leave(input, (place, hash), id);
-            let left = if self.met[input].remove(id) { &mut met } else { &mut unmet };
+            let left = if self.met.remove(input, id) { &mut met } else { &mut unmet };
             left.push(id);
-            if self.folding.is_full(RowKind::Delete) {
+            if self.folding.is_full() {
                 self.unfold(out);
             }
         }
@@ -117,7 +116,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             // Rows that nobody asks for need not be looked for.
             if unmet > 0 && out.wants(unmatched_port(input)) {
                 let mut rows = self.rows.held(input);
-                rows.retain(|&id| !self.met[input].contains(id));
+                rows.retain(|&id| !self.met.contains(input, id));
                 self.let_go(input, &rows, Reason::EndOfInput, out);
             } else {
                 self.left[input] = unmet;

@@ -1,32 +1,36 @@
 //! Regular and N-way joins: rows by key in N lists, and a kernel over them.
 //!
-//! A row is taken in once, looked up once and never copied; the combinations it completes are collected as ids, and
-//! the user's `select` runs over them once a batch. There is no place for intermediate results. Facts change the result
+//! A row is taken in once, looked up once and never copied (`coming`); the combinations it completes are collected as
+//! ids, and the user's `select` runs over them once a batch. There is no place for intermediate results. Facts change the result
 //! as they come (here); where rows update and go, or partners only have to exist, or there are conditions, the changes
 //! of a batch are folded by key first (`fold`). With a TTL, rows leave by the clock (`leave`): what was said stands, and
 //! what stands is remembered so that nothing is retracted that does not (`said`).
 
+mod coming;
 mod emit;
 mod fold;
 mod index;
 mod leave;
 mod nulls;
+mod pairs;
 mod said;
 mod spec;
+mod table;
 
 use std::collections::BTreeMap;
 
 use super::conditional::Steps;
-use super::joined::{Arrival, Arrivals, Combo, JoinRows, Lateness};
+use super::joined::{Combo, JoinRows, Lateness, Located};
 use super::product::{self, Shape, Step};
 use super::{Cx, InputId, Operator};
 use crate::account::{Account, OpFigures};
-use crate::batch::{AnyBatch, Kinds};
+use crate::batch::AnyBatch;
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::state::{Bits, Clock, Due, Expiry, KeyedRows, Lists, Met, Place, RowId};
+use crate::state::{Clock, Due, Expiry, KeyedRows, Met, Place, RowId};
 use crate::time::{EventTime, ProcTime, Span, Watermark};
+use coming::Coming;
 use fold::Folding;
 use index::Index;
 use said::{Gaps, Said};
@@ -49,9 +53,10 @@ pub struct MultiJoin<K: Key, const N: usize> {
     leaving: [Option<Leaving>; N],
     said: Said<K, N>,
     gaps: Option<Gaps<N>>,
-    arrivals: Arrivals<K>,
-    // Rows of a batch that wait until what came before them has been sent.
-    waiting: Option<Waiting<K>>,
+    // The rows of a batch that have not been joined yet.
+    coming: Coming<K>,
+    // Inputs whose rows stand beside those of the others.
+    side_by_side: [bool; N],
     // The rows of inputs that change, by key and unique key (or all of the row): how one is found that is replaced or
     // taken back, where a key may have many.
     index: [Option<Index>; N],
@@ -68,14 +73,6 @@ pub struct MultiJoin<K: Key, const N: usize> {
     // Rows that have left with the end, though nobody asked for them: they are not looked for.
     left: [u64; N],
     ended: bool,
-}
-
-struct Waiting<K> {
-    input: usize,
-    rows: Vec<Arrival<K>>,
-    kinds: Kinds,
-    // How many rows of the batch came before these.
-    index: usize,
 }
 
 struct Leaving {
@@ -109,22 +106,29 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let said = Said::of(&spec);
         // A row that stands alone is noted as it is told, which is done where changes are folded.
         let noted = matches!(said, Said::Alone(_));
+        // The id of a row that the calendar still has may name no other, and the place in a slot is soon that of another.
+        let side_by_side = |input: usize| {
+            let replaced = spec.changes[input] || rows.has_identity(input);
+            rows.are_small() && (leaving[input].is_none() || !replaced)
+        };
         MultiJoin {
             shape: Shape::of(&spec.kinds),
             steps: spec.steps(),
             simple: plain && matches!(said, Said::AsHeld),
             at_once: spec.changes.map(|changes| plain && !noted && !changes),
-            rows,
+            side_by_side: std::array::from_fn(side_by_side),
             table: KeyedRows::default(),
-            met: std::array::from_fn(|_| Bits::default()),
+            met: Met::default(),
             accounts: [Account::default(); N],
             leaving,
             said,
             gaps: Gaps::of(&spec),
-            arrivals: Arrivals::default(),
-            waiting: None,
+            coming: Coming::default(),
             index: std::array::from_fn(|input| (spec.changes[input] && !spec.one_a_key[input]).then(Index::default)),
-            nulls: std::array::from_fn(|input| (spec.changes[input] && spec.stands_alone(input)).then(Index::default)),
+            nulls: std::array::from_fn(|input| {
+                let stand = spec.changes[input] && spec.stands_alone(input) && !spec.is_table(input);
+                stand.then(Index::default)
+            }),
             folding: Folding::default(),
             combos: Vec::new(),
             selected: 0,
@@ -132,53 +136,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             frontier: EventTime::MIN,
             left: [0; N],
             ended: false,
+            rows,
             spec,
-        }
-    }
-
-    // Takes rows in, of a batch of which so many came before, until the outbox is full.
-    fn take_in(&mut self, input: usize, arrivals: &mut Arrivals<K>, from: usize, cx: &mut Cx<'_>) {
-        let kinds = &arrivals.kinds;
-        let mut rows = arrivals.rows.drain(..);
-        let mut index = from;
-        while let Some(Arrival { key, hash, time, id }) = rows.next() {
-            // First the place of a key in the index is asked for, then the entry that it names, then the lists of that.
-            let coming = rows.as_slice();
-            if let Some(next) = coming.get(AHEAD) {
-                self.table.prefetch(next.hash);
-            }
-            if let Some(next) = coming.get(AHEAD * 2 / 3) {
-                self.table.prefetch_entry(next.hash);
-            }
-            if let Some(next) = coming.get(AHEAD / 3) {
-                self.table.peek(next.hash, Lists::prefetch);
-            }
-            index += 1;
-            if key.is_null() {
-                self.on_null(input, id, time, cx.out);
-            } else {
-                self.on_insert(input, hash, key, (id, time), cx.now);
-            }
-            if self.combos.len() >= COMBOS_MAX && !self.select(cx.out) {
-                break;
-            }
-        }
-        self.select(cx.out);
-        let rows: Vec<Arrival<K>> = rows.collect();
-        self.wait(input, rows, kinds, index);
-    }
-
-    // Goes on with the rows of a batch.
-    fn proceed(&mut self, input: usize, arrivals: &mut Arrivals<K>, from: usize, cx: &mut Cx<'_>) {
-        match self.at_once[input] {
-            true => self.take_in(input, arrivals, from, cx),
-            false => self.fold_in(input, arrivals, from, cx),
-        }
-    }
-
-    fn wait(&mut self, input: usize, rows: Vec<Arrival<K>>, kinds: &Kinds, index: usize) {
-        if !rows.is_empty() {
-            self.waiting = Some(Waiting { input, rows, kinds: kinds.clone(), index });
         }
     }
 
@@ -196,9 +155,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 
     #[inline]
-    fn on_insert(&mut self, input: usize, hash: u64, key: K, (id, time): (RowId, EventTime), now: ProcTime) {
+    fn on_insert(&mut self, input: usize, place: Place, row: &Located, now: ProcTime) {
+        let &Located { hash, id, time, .. } = row;
         self.enter(input, (hash, id, time), now);
-        let place = self.table.upsert(hash, key);
         if self.leaving[input].is_some() {
             self.renew_equals(place, input, id, now);
         }
@@ -219,7 +178,30 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         } else {
             self.emit_product(place, Step { input, row: id, enters: true, alone }, time);
         }
+        self.meet_all(place);
         self.announced(place, input);
+    }
+
+    // The rows of a key have come out, each with all rows of the other inputs, if any other input has one.
+    #[inline]
+    fn meet_all(&mut self, place: Place) {
+        let (lists, spill) = self.table.view(place);
+        let present = lists.present();
+        if present.count_ones() < 2 {
+            return;
+        }
+        let mut news = present & !lists.met();
+        while news != 0 {
+            let input = news.trailing_zeros() as usize;
+            news &= news - 1;
+            let (front, back) = lists.list(input, spill);
+            for &id in front.iter().chain(back) {
+                if self.met.insert(input, id) {
+                    self.accounts[input].meets();
+                }
+            }
+        }
+        self.table.at(place).0.set_met();
     }
 
     // A row that is told again, equal and of the same time, is written again: the copies held stay as long as the new
@@ -300,32 +282,29 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
         self.on_clock(cx)?;
         cx.out.limit(limited);
         let input = input.0;
-        let mut arrivals = std::mem::take(&mut self.arrivals);
         let lateness = match self.spec.changes[input] {
             true => Lateness::changes(cx.watermark),
             false => Lateness::facts(cx.watermark),
         };
-        let taken = self.rows.arrive(input, batch, lateness, &mut arrivals, cx.out);
-        self.accounts[input].rows += arrivals.rows.len() as u64 + arrivals.late;
-        self.accounts[input].late += arrivals.late;
-        self.proceed(input, &mut arrivals, 0, cx);
-        self.arrivals = arrivals;
-        taken
+        let staged = self.coming.begin(input);
+        let late = if self.spec.is_table(input) {
+            let truncations = self.rows.stage_table(input, batch, lateness.not_before, staged)?;
+            self.coming.truncate(truncations);
+            0
+        } else {
+            self.rows.stage(input, batch, lateness, staged, cx.out)?
+        };
+        self.accounts[input].rows += self.coming.len() as u64 + late;
+        self.accounts[input].late += late;
+        self.proceed(cx)
     }
 
     fn has_more(&self) -> bool {
-        self.selected < self.combos.len() || self.folding.is_pending() || self.waiting.is_some()
+        self.selected < self.combos.len() || self.folding.is_pending() || !self.coming.is_done()
     }
 
     fn on_more(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
-        if self.select(cx.out)
-            && self.unfold(cx.out)
-            && let Some(Waiting { input, rows, kinds, index }) = self.waiting.take()
-        {
-            let mut arrivals = Arrivals { rows, kinds, late: 0 };
-            self.proceed(input, &mut arrivals, index, cx);
-        }
-        Ok(())
+        if self.select(cx.out) && self.unfold(cx.out) { self.proceed(cx) } else { Ok(()) }
     }
 
     fn on_watermark(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
@@ -361,7 +340,7 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
         let renewed = |leaving: &Leaving| (leaving.renewed.len() * size_of::<(RowId, i64)>()) as u64;
         let index: u64 = self.index.iter().chain(&self.nulls).flatten().map(Index::bytes).sum();
         let calendars: u64 = self.leaving.iter().flatten().map(|it| it.expiry.bytes() + renewed(it)).sum();
-        let met: u64 = self.met.iter().map(Bits::bytes).sum();
+        let met = self.met.bytes();
         let said = self.said.bytes() + self.gaps.as_ref().map_or(0, Gaps::bytes);
         OpFigures {
             accounts: self.accounts.to_vec(),

@@ -7,7 +7,7 @@
 use super::super::kernel::Out;
 use super::spec::{Emit, Spec};
 use crate::key::Key;
-use crate::state::{Bits, Due, Expiry, Hushed, RowId};
+use crate::state::{Bits, Due, Expiry, Hushed, Met, RowId};
 use crate::time::{ProcTime, Span};
 
 /// What has been said about gaps.
@@ -83,11 +83,11 @@ impl<K: Key, const N: usize> Said<K, N> {
     }
 
     /// Whether a gap that was not told has been waiting for as long as the rows beside it are held.
-    pub fn waits(&self, key: &K, ids: &[RowId; N], met: &[Bits; N]) -> bool {
+    pub fn waits(&self, key: &K, ids: &[RowId; N], met: &Met<N>) -> bool {
         match self {
             Said::AsHeld => false,
             Said::Alone(alone) => {
-                lone(ids).is_some_and(|(input, id)| !alone[input].contains(id) && !met[input].contains(id))
+                lone(ids).is_some_and(|(input, id)| !alone[input].contains(id) && !met.contains(input, id))
             }
             Said::Numbered(hushed) => ids.iter().any(|id| id.is_missing()) && hushed.stands(key, ids),
         }

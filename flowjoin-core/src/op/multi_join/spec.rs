@@ -22,6 +22,11 @@ pub struct Spec<const N: usize> {
     pub on_expiry: OnExpiry,
     /// When a gap of each input is told.
     pub emit: [Emit; N],
+    /// A bit for each input that takes the changes of a table as its source tells them. Such an input has at most one row
+    /// a key, and they do not expire.
+    pub tables: u16,
+    /// The name of each input.
+    pub names: [String; N],
 }
 
 /// What the expiry of a row does to what it gave.
@@ -65,6 +70,11 @@ impl<const N: usize> Spec<N> {
             OnExpiry::Unmatch => self.kinds[input] != Kind::Required,
             OnExpiry::Retract => true,
         }
+    }
+
+    /// Whether an input takes the changes of a table as its source tells them.
+    pub(super) fn is_table(&self, input: usize) -> bool {
+        self.tables >> input & 1 == 1
     }
 
     /// Whether some gaps are not told at once.

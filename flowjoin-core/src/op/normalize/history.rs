@@ -1,6 +1,7 @@
 //! A table out of a changelog whose changes of one key may come in any order between their upstream keys.
 
 use super::net::{Through, Touched};
+use super::stack::{End, Rows, Stack};
 use crate::account::OpFigures;
 use crate::batch::{AnyBatch, KeyedBatch, KeyedRow};
 use crate::error::OpError;
@@ -8,22 +9,20 @@ use crate::key::Key;
 use crate::op::joined::Identity;
 use crate::op::{Cx, InputId, Operator, Outbox};
 use crate::record::Data;
-use crate::state::{Equality, Lists, Place, RowId, Slab, Spill, Table};
+use crate::state::{Place, Spill, Table};
 use crate::time::EventTime;
 
 /// Holds the rows that stand under each key, the newest last.
 pub struct History<K: Key, T> {
-    table: Table<K, Stack, Spill>,
-    rows: Slab<T>,
-    identity: Option<Identity<T>>,
-    equality: Equality,
+    table: Table<K, Standing, Spill>,
+    rows: Rows<T>,
     touched: Touched<T>,
     input: Through,
 }
 
 #[derive(Default)]
-struct Stack {
-    rows: Lists<1>,
+struct Standing {
+    stack: Stack,
     touched: u32,
 }
 
@@ -33,9 +32,7 @@ impl<K: Key, T: Data> History<K, T> {
     pub fn new(identity: Option<Identity<T>>) -> Self {
         History {
             table: Table::default(),
-            rows: Slab::default(),
-            identity,
-            equality: Equality::default(),
+            rows: Rows::new(identity),
             touched: Touched::default(),
             input: Through::default(),
         }
@@ -44,40 +41,30 @@ impl<K: Key, T: Data> History<K, T> {
     fn touch(&mut self, key: K, hash: u64, time: EventTime) -> Place {
         let place = self.table.upsert(hash, key);
         if self.table.get(place).touched == 0 {
-            let (stack, spill) = self.table.at(place);
-            let before = stack.rows.newest(0, spill).and_then(|id| self.rows.get(id)).map(|held| held.row.clone());
+            let (standing, spill) = self.table.at(place);
+            let newest = standing.stack.at_end(End::Newest, spill);
+            let before = newest.and_then(|id| self.rows.slab.get(id)).map(|held| held.row.clone());
             let number = self.touched.first(place, hash);
             self.touched.was(number, before);
-            self.table.at(place).0.touched = number;
+            standing.touched = number;
         }
         self.touched.at(self.table.get(place).touched, time);
         place
     }
 
-    // The newest row under a key that is the same as this one.
-    fn same(&mut self, place: Place, row: &T) -> Option<RowId> {
-        let (stack, spill) = self.table.at(place);
-        let (front, back) = stack.rows.list(0, spill);
-        let rows = &self.rows;
-        front.iter().chain(back).rev().copied().find(|&id| {
-            let held = rows.get(id).expect("a row that stands is held");
-            match &self.identity {
-                Some(identity) => (identity.same)(&held.row, row),
-                None => self.equality.holds(&held.row, row),
-            }
-        })
-    }
-
     fn add(&mut self, place: Place, row: T, time: EventTime) -> Result<(), OpError> {
-        let replaced = if self.identity.is_some() { self.same(place, &row) } else { None };
+        let (standing, spill) = self.table.at(place);
+        let replaced = match self.rows.has_identity() {
+            true => standing.stack.find(&row, End::Newest, spill, &mut self.rows),
+            false => None,
+        };
         match replaced {
             Some(id) => {
-                self.rows.replace(id, row, time);
+                self.rows.slab.replace(id, row, time);
             }
             None => {
-                let id = self.rows.insert(row, time)?;
-                let (stack, spill) = self.table.at(place);
-                stack.rows.push(0, id, spill);
+                let id = self.rows.slab.insert(row, time)?;
+                standing.stack.push(id, spill, &mut self.rows);
             }
         }
         Ok(())
@@ -85,19 +72,17 @@ impl<K: Key, T: Data> History<K, T> {
 
     // Returns whether the row stood.
     fn take_back(&mut self, place: Place, row: &T) -> bool {
-        let Some(id) = self.same(place, row) else { return false };
-        let (stack, spill) = self.table.at(place);
-        stack.rows.remove(0, id, spill);
-        self.rows.remove(id);
-        true
+        let (standing, spill) = self.table.at(place);
+        let taken = standing.stack.take(row, End::Newest, spill, &mut self.rows);
+        taken.and_then(|id| self.rows.slab.remove(id)).is_some()
     }
 
     fn send(&mut self, out: &mut Outbox) {
-        let (table, rows) = (&mut self.table, &self.rows);
+        let (table, rows) = (&mut self.table, &self.rows.slab);
         let now = |place| {
-            let (stack, spill) = table.at(place);
-            stack.touched = 0;
-            let newest = stack.rows.newest(0, spill);
+            let (standing, spill) = table.at(place);
+            standing.touched = 0;
+            let newest = standing.stack.at_end(End::Newest, spill);
             let key = if newest.is_none() { table.remove(place).0 } else { table.key_at(place).clone() };
             (key, newest.and_then(|id| rows.get(id)).map(|held| &held.row))
         };
@@ -130,7 +115,7 @@ impl<K: Key, T: Data> Operator for History<K, T> {
     fn figures(&self) -> OpFigures {
         OpFigures {
             accounts: vec![self.input.0],
-            state_rows: vec![self.rows.len() as u64],
+            state_rows: vec![self.rows.slab.len() as u64],
             state_bytes: self.rows.bytes() + self.table.bytes(Spill::bytes),
             emitted: self.touched.emitted,
         }

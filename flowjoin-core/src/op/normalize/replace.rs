@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::net::{Through, Touched};
 use crate::account::OpFigures;
-use crate::batch::{AnyBatch, KeyedBatch, KeyedRow};
-use crate::error::{OpError, RecordError};
-use crate::io::TableChange;
+use crate::batch::{AnyBatch, KeyedRow};
+use crate::error::OpError;
+use crate::io::{RowChange, TableBatch};
 use crate::key::Key;
 use crate::op::{Cx, InputId, Operator, Outbox};
 use crate::record::Keyed;
@@ -77,11 +77,10 @@ impl<T: Keyed> Replace<T> {
         let (place, number) = self.touch(key, hash, time);
         let standing = self.table.at(place).0;
         let (old, deleted) = (standing.row, standing.deleted);
-        if let (Some(versions), Some(held)) = (&self.versions, self.rows.get(old)) {
-            let order = versions(&row, &held.row);
-            if order == Ordering::Less || deleted && order == Ordering::Equal {
-                return Ok(());
-            }
+        if let (Some(versions), Some(held)) = (&self.versions, self.rows.get(old))
+            && versions(&row, &held.row) == Ordering::Less
+        {
+            return Ok(());
         }
         standing.deleted = false;
         if old.is_missing() {
@@ -96,67 +95,91 @@ impl<T: Keyed> Replace<T> {
     }
 
     // Returns whether there was a row.
-    fn delete(&mut self, key: T::Key, hash: u64, time: EventTime) -> bool {
+    fn delete(&mut self, key: T::Key, hash: u64, time: EventTime, gone: Option<T>) -> Result<bool, OpError> {
         let (place, number) = self.touch(key, hash, time);
-        let standing = self.table.at(place).0;
-        let there = !standing.row.is_missing() && !standing.deleted;
+        if let Some(versions) = self.versions.clone() {
+            return self.bury(versions, (place, number), time, gone);
+        }
+        let row = std::mem::replace(&mut self.table.at(place).0.row, RowId::MISSING);
+        let there = !row.is_missing();
         if there {
             self.standing -= 1;
-            let row = if self.versions.is_some() {
-                standing.deleted = true;
-                self.rows.get(standing.row).map(|held| held.row.clone())
-            } else {
-                self.rows.remove(std::mem::replace(&mut standing.row, RowId::MISSING)).map(|held| held.row)
-            };
+            let row = self.rows.remove(row).map(|held| held.row);
             self.touched.was(number, row);
         }
-        there
+        Ok(there)
     }
 
-    fn truncate(&mut self, time: EventTime) {
+    // Deletes where rows have versions: an older row must not win later, so the newest one known to be gone stays, unseen.
+    fn bury(
+        &mut self,
+        versions: Versions<T>,
+        (place, number): (Place, u32),
+        time: EventTime,
+        gone: Option<T>,
+    ) -> Result<bool, OpError> {
+        let standing = self.table.at(place).0;
+        let Some(held) = self.rows.get(standing.row) else {
+            if let Some(gone) = gone {
+                standing.row = self.rows.insert(gone, time)?;
+                standing.deleted = true;
+            }
+            return Ok(false);
+        };
+        let there = !standing.deleted;
+        let order = gone.as_ref().map_or(Ordering::Equal, |gone| versions(gone, &held.row));
+        if order == Ordering::Less {
+            return Ok(there);
+        }
+        let row = match gone.filter(|_| order == Ordering::Greater) {
+            Some(gone) => self.rows.replace(standing.row, gone, time).row,
+            None => held.row.clone(),
+        };
+        if there {
+            standing.deleted = true;
+            self.standing -= 1;
+            self.touched.was(number, Some(row));
+        }
+        Ok(there)
+    }
+
+    fn truncate(&mut self, time: EventTime) -> Result<(), OpError> {
         for place in self.table.places() {
             let key = self.table.key_at(place).clone();
             let hash = key.stable_hash(&mut self.scratch);
-            self.delete(key, hash, time);
+            self.delete(key, hash, time, None)?;
         }
+        Ok(())
     }
 
-    fn take(&mut self, keyed: KeyedRow<Option<T::Key>, TableChange<T>>, out: &mut Outbox) -> Result<(), OpError> {
+    fn take(&mut self, keyed: KeyedRow<T::Key, RowChange<T>>, out: &mut Outbox) -> Result<(), OpError> {
         let KeyedRow { key, hash, time, row: change } = keyed;
-        let Some(key) = key.filter(|key| !key.is_null()) else {
-            match change {
-                TableChange::Truncate { .. } => {
-                    self.truncate(time);
-                    self.input.taken();
-                }
-                TableChange::Put(_) | TableChange::Patch { .. } | TableChange::Delete { .. } => self.input.null_key(),
-            }
+        if key.is_null() {
+            self.input.null_key();
             return Ok(());
-        };
+        }
         match change {
-            TableChange::Put(row) => {
+            RowChange::Put(row) => {
                 self.put(key, hash, time, row)?;
                 self.input.taken();
             }
-            TableChange::Patch { patch, .. } => {
+            RowChange::Patch(patch) => {
                 let before = self.table.find(hash, &key).and_then(|place| self.visible(self.table.get(place)));
-                match patch(before) {
+                match patch.apply(before) {
                     Ok(row) => {
                         self.put(key, hash, time, row)?;
                         self.input.taken();
                     }
                     Err(reason) => {
                         self.input.bad();
-                        let raw = format!("{key:?}").into_bytes();
-                        out.report_bad(RecordError { reason, raw, origin: self.origin.clone(), position: None });
+                        out.report_bad(InputId(0), patch.failed(&key, &self.origin, reason));
                     }
                 }
             }
-            TableChange::Delete { .. } => match self.delete(key, hash, time) {
+            RowChange::Delete(row) => match self.delete(key, hash, time, row.map(|row| *row))? {
                 true => self.input.taken(),
                 false => self.input.orphan(),
             },
-            TableChange::Truncate { .. } => unreachable!("a truncation has no key"),
         }
         Ok(())
     }
@@ -176,9 +199,17 @@ impl<T: Keyed> Replace<T> {
 
 impl<T: Keyed> Operator for Replace<T> {
     fn on_batch(&mut self, _: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
-        let KeyedBatch { rows, .. } = batch.take::<KeyedBatch<Option<T::Key>, TableChange<T>>>()?;
+        let TableBatch { rows, truncations } = batch.take::<TableBatch<T::Key, T>>()?;
+        let mut truncations = truncations.into_iter().peekable();
+        let count = rows.len();
         let mut rows = rows.into_iter();
-        while let Some(row) = rows.next() {
+        loop {
+            let index = count - rows.len();
+            while let Some((_, time)) = truncations.next_if(|&(before, _)| before == index) {
+                self.truncate(time)?;
+                self.input.taken();
+            }
+            let Some(row) = rows.next() else { break };
             if let Some(next) = rows.as_slice().get(AHEAD) {
                 self.table.prefetch(next.hash);
             }

@@ -2,10 +2,15 @@
 //!
 //! Changes wait until the watermark has passed them, and are then made in the order of their times. What came and went
 //! in between is never told, and neither is the disorder between upstream keys of one instant.
+//!
+//! The times of the changes of a row need not be in the order of the changes. Where rows have an upstream key, none of its
+//! changes is made before the one that came before it, and what is taken back after another has taken its place is gone
+//! already. Where they have none, a row may be taken back before it comes: it is owed then.
 
 use std::collections::BTreeMap;
 
 use super::net::Touched;
+use super::stack::{End, Rows, Stack};
 use crate::account::{Account, OpFigures};
 use crate::batch::{AnyBatch, KeyedBatch, KeyedRow};
 use crate::change::RowKind;
@@ -14,7 +19,7 @@ use crate::key::Key;
 use crate::op::joined::Identity;
 use crate::op::{Cx, InputId, Operator, Outbox};
 use crate::record::Data;
-use crate::state::{Equality, Lists, Place, RowId, Slab, Spill, Table};
+use crate::state::{Place, RowId, Spill, Table};
 use crate::time::{EventTime, Watermark};
 
 /// What to do where two rows stand under one key when the watermark has passed.
@@ -29,20 +34,20 @@ pub enum Conflict {
 /// Holds the rows that stand under each key as of the watermark, and the changes after it.
 pub struct Settled<K: Key, T> {
     waiting: BTreeMap<EventTime, Vec<(RowKind, KeyedRow<K, T>)>>,
-    table: Table<K, Stack, Spill>,
-    rows: Slab<T>,
-    identity: Option<Identity<T>>,
+    // When the last change waits of each upstream key of which one does, by the hashes of the key and the upstream key.
+    last: BTreeMap<(u64, u64), EventTime>,
+    table: Table<K, Standing, Spill>,
+    rows: Rows<T>,
     conflict: Conflict,
-    equality: Equality,
     touched: Touched<T>,
     account: Account,
 }
 
 #[derive(Default)]
-struct Stack {
-    rows: Lists<1>,
+struct Standing {
+    stack: Stack,
     // Rows that were taken back before they came, as one that is told anew with an earlier time is.
-    owed: Lists<1>,
+    owed: Stack,
     touched: u32,
 }
 
@@ -52,14 +57,25 @@ impl<K: Key, T: Data> Settled<K, T> {
     pub fn new(identity: Option<Identity<T>>, conflict: Conflict) -> Self {
         Settled {
             waiting: BTreeMap::new(),
+            last: BTreeMap::new(),
             table: Table::default(),
-            rows: Slab::default(),
-            identity,
+            rows: Rows::new(identity),
             conflict,
-            equality: Equality::default(),
             touched: Touched::default(),
             account: Account::default(),
         }
+    }
+
+    // When a change is made: not before the one of its upstream key that came before it.
+    fn time_of(&mut self, keyed: &KeyedRow<K, T>, watermark: Watermark) -> EventTime {
+        // A change that comes late is made with the next ones.
+        let time = keyed.time.max(watermark.time());
+        if !self.rows.has_identity() {
+            return time;
+        }
+        let last = self.last.entry((keyed.hash, self.rows.print(&keyed.row))).or_insert(time);
+        *last = time.max(*last);
+        *last
     }
 
     fn settle(&mut self, before: Watermark, out: &mut Outbox) -> Result<(), OpError> {
@@ -70,6 +86,7 @@ impl<K: Key, T: Data> Settled<K, T> {
         for (time, changes) in std::mem::replace(&mut self.waiting, later) {
             for (kind, KeyedRow { key, hash, row, .. }) in changes {
                 self.account.open -= 1;
+                self.forget_wait(hash, &row, time);
                 let place = self.touch(key, hash, time);
                 let made = match kind.adds() {
                     true => self.add(place, row, time)?,
@@ -81,11 +98,12 @@ impl<K: Key, T: Data> Settled<K, T> {
         if self.conflict == Conflict::Fail {
             self.must_be_alone()?;
         }
-        let (table, rows) = (&mut self.table, &self.rows);
+        let (table, rows) = (&mut self.table, &self.rows.slab);
         let now = |place| {
-            table.at(place).0.touched = 0;
-            let first = first_of(table, place);
-            let goes = first.is_none() && table.get(place).owed.present() == 0;
+            let (standing, spill) = table.at(place);
+            standing.touched = 0;
+            let first = standing.stack.at_end(End::Oldest, spill);
+            let goes = first.is_none() && standing.owed.is_empty();
             let key = if goes { table.remove(place).0 } else { table.key_at(place).clone() };
             (key, first.and_then(|id| rows.get(id)).map(|held| &held.row))
         };
@@ -93,10 +111,20 @@ impl<K: Key, T: Data> Settled<K, T> {
         Ok(())
     }
 
+    // The last change of an upstream key waits no more.
+    fn forget_wait(&mut self, hash: u64, row: &T, time: EventTime) {
+        if self.rows.has_identity() {
+            let upstream = (hash, self.rows.print(row));
+            if self.last.get(&upstream) == Some(&time) {
+                self.last.remove(&upstream);
+            }
+        }
+    }
+
     fn touch(&mut self, key: K, hash: u64, time: EventTime) -> Place {
         let place = self.table.upsert(hash, key);
         if self.table.get(place).touched == 0 {
-            let before = first_of(&self.table, place).and_then(|id| self.rows.get(id)).map(|held| held.row.clone());
+            let before = self.first_of(place).and_then(|id| self.rows.slab.get(id)).map(|held| held.row.clone());
             let number = self.touched.first(place, hash);
             self.touched.was(number, before);
             self.table.at(place).0.touched = number;
@@ -105,81 +133,56 @@ impl<K: Key, T: Data> Settled<K, T> {
         place
     }
 
-    fn find(&mut self, place: Place, mut test: impl FnMut(&T, &mut Equality) -> bool) -> Option<RowId> {
-        let (stack, spill) = self.table.view(place);
-        let (front, back) = stack.rows.list(0, spill);
-        let (rows, equality) = (&self.rows, &mut self.equality);
-        let mut ids = front.iter().chain(back).copied();
-        ids.find(|&id| test(&rows.get(id).expect("a row that stands is held").row, equality))
+    fn first_of(&self, place: Place) -> Option<RowId> {
+        let (standing, spill) = self.table.view(place);
+        standing.stack.at_end(End::Oldest, spill)
     }
 
     fn add(&mut self, place: Place, row: T, time: EventTime) -> Result<bool, OpError> {
-        let same = self.identity.as_ref().map(|identity| identity.same.clone());
-        if same.is_none() && self.settle_debt(place, &row) {
-            return Ok(true);
-        }
-        let replaced = same.and_then(|same| self.find(place, |held, _| same(held, &row)));
-        match replaced {
-            Some(id) => {
-                self.rows.replace(id, row, time);
+        let (standing, spill) = self.table.at(place);
+        let (before, debt) = match self.rows.has_identity() {
+            true => (standing.stack.find(&row, End::Oldest, spill, &mut self.rows), None),
+            false => (None, standing.owed.take(&row, End::Oldest, spill, &mut self.rows)),
+        };
+        match (before, debt) {
+            (Some(id), _) => {
+                self.rows.slab.replace(id, row, time);
             }
-            None => {
-                let id = self.rows.insert(row, time)?;
-                let (stack, spill) = self.table.at(place);
-                stack.rows.push(0, id, spill);
+            (None, Some(debt)) => {
+                self.rows.slab.remove(debt);
+            }
+            (None, None) => {
+                let id = self.rows.slab.insert(row, time)?;
+                standing.stack.push(id, spill, &mut self.rows);
             }
         }
         Ok(true)
     }
 
+    // Returns whether the row stood.
     fn take_back(&mut self, place: Place, row: T, time: EventTime) -> Result<bool, OpError> {
-        match self.find(place, |held, equality| equality.holds(held, &row)) {
-            Some(id) => {
-                let (stack, spill) = self.table.at(place);
-                stack.rows.remove(0, id, spill);
-                self.rows.remove(id);
-                Ok(true)
-            }
-            // The times of changes need not be in the order of the changes: the row may come yet.
-            None if self.identity.is_none() => {
-                let id = self.rows.insert(row, time)?;
-                let (stack, spill) = self.table.at(place);
-                stack.owed.push(0, id, spill);
-                Ok(false)
-            }
-            None => Ok(false),
+        let (standing, spill) = self.table.at(place);
+        // One that has been replaced is not the one that stands, though their upstream key is the same.
+        let found = standing.stack.find(&row, End::Oldest, spill, &mut self.rows);
+        if found.is_some_and(|id| self.rows.is_equal(id, &row)) {
+            let taken = standing.stack.take(&row, End::Oldest, spill, &mut self.rows);
+            return Ok(taken.and_then(|id| self.rows.slab.remove(id)).is_some());
         }
-    }
-
-    // Whether a row that comes has been taken back already.
-    fn settle_debt(&mut self, place: Place, row: &T) -> bool {
-        let (stack, spill) = self.table.view(place);
-        let (front, back) = stack.owed.list(0, spill);
-        let (rows, equality) = (&self.rows, &mut self.equality);
-        let held = |id: RowId| &rows.get(id).expect("a row that is owed is held").row;
-        let Some(id) = front.iter().chain(back).copied().find(|&id| equality.holds(held(id), row)) else {
-            return false;
-        };
-        let (stack, spill) = self.table.at(place);
-        stack.owed.remove(0, id, spill);
-        self.rows.remove(id);
-        true
+        if !self.rows.has_identity() {
+            let id = self.rows.slab.insert(row, time)?;
+            standing.owed.push(id, spill, &mut self.rows);
+        }
+        Ok(false)
     }
 
     fn must_be_alone(&mut self) -> Result<(), OpError> {
         for place in self.touched.places() {
-            if self.table.get(place).rows.many() != 0 {
+            if self.table.get(place).stack.is_crowded() {
                 return Err(OpError::conflict(format!("{:?}", self.table.key_at(place))));
             }
         }
         Ok(())
     }
-}
-
-fn first_of<K: Key>(table: &Table<K, Stack, Spill>, place: Place) -> Option<RowId> {
-    let (stack, spill) = table.view(place);
-    let (front, back) = stack.rows.list(0, spill);
-    front.iter().chain(back).next().copied()
 }
 
 impl<K: Key, T: Data> Operator for Settled<K, T> {
@@ -191,8 +194,7 @@ impl<K: Key, T: Data> Operator for Settled<K, T> {
                 self.account.null_key += 1;
                 continue;
             }
-            // A change that comes late is made with the next ones.
-            let time = keyed.time.max(cx.watermark.time());
+            let time = self.time_of(&keyed, cx.watermark);
             self.account.open += 1;
             self.waiting.entry(time).or_default().push((kinds.at(index), keyed));
         }
@@ -209,12 +211,13 @@ impl<K: Key, T: Data> Operator for Settled<K, T> {
 
     fn figures(&self) -> OpFigures {
         let waiting: usize = self.waiting.values().map(Vec::capacity).sum();
+        let last = self.last.len() * size_of::<((u64, u64), EventTime)>();
         OpFigures {
             accounts: vec![self.account],
-            state_rows: vec![self.rows.len() as u64 + self.account.open],
+            state_rows: vec![self.rows.slab.len() as u64 + self.account.open],
             state_bytes: self.rows.bytes()
                 + self.table.bytes(Spill::bytes)
-                + (waiting * size_of::<(RowKind, KeyedRow<K, T>)>()) as u64,
+                + (waiting * size_of::<(RowKind, KeyedRow<K, T>)>() + last) as u64,
             emitted: self.touched.emitted,
         }
     }

@@ -12,7 +12,7 @@ use super::windows::{CurrentWindow, Window};
 use crate::account::{Account, Reason};
 use crate::change::RowKind;
 use crate::key::Key;
-use crate::state::{Bits, Met, RowId, Runs};
+use crate::state::{Bits, RowId, Runs};
 use crate::time::{EventTime, Watermark};
 
 /// The kernel of a window join, what it has said, and the rows that go.
@@ -27,7 +27,7 @@ pub struct Emitter<K: Key, const N: usize> {
     all_shown: bool,
     // The other kernel, where there are conditions.
     steps: Option<Steps<N>>,
-    met: Met<N>,
+    met: [Bits; N],
     combos: Vec<Combo<N>>,
     // The window that they are of, where `select` asks for it.
     shown: Option<Arc<CurrentWindow>>,

@@ -122,7 +122,8 @@ fn notes(step: &Step) -> Vec<String> {
     for input in &step.inputs {
         let unique = input.unique.as_ref().map(|key| format!("unique by {key}"));
         let gaps = input.gaps.as_ref().map(|when| format!("tells gaps {when}"));
-        let told: Vec<String> = [unique, gaps].into_iter().flatten().collect();
+        let table = input.table.then(|| "a table, held here".to_string());
+        let told: Vec<String> = [table, unique, gaps].into_iter().flatten().collect();
         if !told.is_empty() {
             notes.push(format!("{}: {}", input.name, told.join(", ")));
         }

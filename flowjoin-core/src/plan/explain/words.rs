@@ -64,7 +64,7 @@ fn kind(node: &Node) -> String {
 fn on(plan: &Plan, node: &Node) -> Option<String> {
     match &node.op {
         Op::KeyBy { key } if key.is_empty() => Some("key".to_string()),
-        Op::KeyBy { key } | Op::Table { key } => Some(key.clone()),
+        Op::KeyBy { key } | Op::Table { key, .. } => Some(key.clone()),
         Op::MultiJoin { .. } | Op::IntervalJoin { .. } | Op::WindowJoin { .. } => Some(keys(plan, node)),
         Op::Source | Op::Apply { .. } | Op::Union | Op::Sink => None,
     }
@@ -109,7 +109,7 @@ fn endpoint(endpoint: &crate::io::Endpoint) -> String {
 // Often all inputs are keyed by the same words; then they are said once.
 fn keys(plan: &Plan, node: &Node) -> String {
     let of = |id: NodeId| match &plan.node(id).op {
-        Op::KeyBy { key } | Op::Table { key } => key.clone(),
+        Op::KeyBy { key } | Op::Table { key, .. } => key.clone(),
         _ => String::new(),
     };
     // A closure has no name to tell.
@@ -155,10 +155,13 @@ fn step_input(plan: &Plan, node: &Node, input: usize) -> StepInput {
         Op::WindowJoin { conditions, .. } => (None, conditions[input], None),
         _ => (None, false, None),
     };
+    // A table that is part of the join has its name there alone.
+    let table = node.op.tables() >> input & 1 == 1;
     StepInput {
         from: edge.from.0,
-        name: origin(plan, edge.from, edge.port),
+        name: if table { node.state[input].input.clone() } else { origin(plan, edge.from, edge.port) },
         optional,
+        table,
         unique,
         condition,
         gaps,
@@ -216,12 +219,14 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
 // Whether all rows that come out here stand in a table, or are made of rows that do: they go when those go.
 fn ends_with_tables(plan: &Plan, id: NodeId) -> bool {
     let node = plan.node(id);
-    let above = || node.inputs.iter().all(|edge| ends_with_tables(plan, edge.from));
+    let is_table = |input: usize| node.op.tables() >> input & 1 == 1;
+    let mut edges = node.inputs.iter().enumerate();
+    let mut above = || edges.all(|(input, edge)| is_table(input) || ends_with_tables(plan, edge.from));
     match &node.op {
         Op::Source | Op::Sink | Op::IntervalJoin { .. } | Op::WindowJoin { .. } => false,
         Op::Table { .. } => node.state.iter().any(|spec| spec.shape == StateShape::Rows) || above(),
         Op::MultiJoin { on_expiry: OnExpiry::Silent, .. } => {
-            node.state.iter().all(|spec| spec.keeps == Keeps::Ttl(Ttl::Forever)) && above()
+            node.state.iter().all(|spec| matches!(spec.keeps, Keeps::Ttl(Ttl::Forever) | Keeps::Standing)) && above()
         }
         Op::MultiJoin { .. } | Op::Apply { .. } | Op::Union | Op::KeyBy { .. } => above(),
     }

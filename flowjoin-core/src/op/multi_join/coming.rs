@@ -1,0 +1,169 @@
+//! The rows of a batch on their way into state, a block at a time.
+//!
+//! First the keys of all rows of a block are looked up, each while those of the next rows are on their way from memory.
+//! Then the rows get their places, side by side with the other rows of their keys. Only then do they change the result.
+
+use std::collections::VecDeque;
+
+use super::super::Cx;
+use super::super::joined::{Located, Staged};
+use super::{AHEAD, COMBOS_MAX, MultiJoin};
+use crate::change::RowKind;
+use crate::error::OpError;
+use crate::key::Key;
+use crate::state::RowId;
+use crate::time::EventTime;
+
+/// The rows of a batch that have not been joined yet.
+pub(super) struct Coming<K> {
+    pub(super) input: usize,
+    // Those whose keys have not been looked up.
+    staged: VecDeque<Staged<K>>,
+    // Those whose keys have, and how many of them have been joined.
+    pub(super) block: Vec<Located>,
+    pub(super) joined: usize,
+    // Before which of the changes of a table that have not been looked up all its rows go, and when.
+    truncations: VecDeque<(usize, EventTime)>,
+    looked_up: usize,
+}
+
+impl<K> Default for Coming<K> {
+    fn default() -> Self {
+        Coming {
+            input: 0,
+            staged: VecDeque::new(),
+            block: Vec::new(),
+            joined: 0,
+            truncations: VecDeque::new(),
+            looked_up: 0,
+        }
+    }
+}
+
+impl<K> Coming<K> {
+    /// Begins with a batch of an input; returns where its rows go.
+    pub(super) fn begin(&mut self, input: usize) -> &mut VecDeque<Staged<K>> {
+        debug_assert!(self.is_done(), "a batch comes when the one before has been joined");
+        self.input = input;
+        self.looked_up = 0;
+        &mut self.staged
+    }
+
+    /// All rows of the table go before some of its changes.
+    pub(super) fn truncate(&mut self, truncations: Vec<(usize, EventTime)>) {
+        self.truncations.extend(truncations);
+    }
+
+    /// How many rows and truncations have not been looked up.
+    pub(super) fn len(&self) -> usize {
+        self.staged.len() + self.truncations.len()
+    }
+
+    /// Whether all rows have been joined.
+    pub(super) fn is_done(&self) -> bool {
+        self.joined == self.block.len() && self.len() == 0
+    }
+
+    /// The next row to be joined.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Located> {
+        let next = self.block.get(self.joined).copied();
+        self.joined += usize::from(next.is_some());
+        next
+    }
+
+    // How many rows make the next block: the two halves of an update are not parted.
+    fn block_len(&self) -> usize {
+        if let Some(&(before, _)) = self.truncations.front() {
+            return (before - self.looked_up).min(BLOCK);
+        }
+        let rows = self.staged.len().min(BLOCK);
+        let parts = rows.checked_sub(1).is_some_and(|last| self.staged[last].kind == RowKind::UpdateBefore);
+        if parts { self.staged.len().min(rows + 1) } else { rows }
+    }
+}
+
+impl<K: Key, const N: usize> MultiJoin<K, N> {
+    /// Joins the rows that are coming, until the outbox is full.
+    pub(super) fn proceed(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        let input = self.coming.input;
+        self.folding.begin(input);
+        loop {
+            let done = match (self.at_once[input], self.spec.is_table(input)) {
+                (true, _) => self.join_block(input, cx),
+                (false, true) => self.fold_table(input, cx)?,
+                (false, false) => self.fold_block(input, cx),
+            };
+            if !done {
+                return Ok(());
+            }
+            if self.coming.len() == 0 {
+                break;
+            }
+            let rows = self.coming.block_len();
+            if rows == 0
+                && let Some((_, time)) = self.coming.truncations.pop_front()
+            {
+                self.truncate(input, time, cx.out);
+                continue;
+            }
+            self.locate(input, rows)?;
+        }
+        if self.at_once[input] {
+            self.select(cx.out);
+        } else {
+            self.unfold(cx.out);
+        }
+        Ok(())
+    }
+
+    // Looks up the keys of the next rows, and gives the rows their places.
+    fn locate(&mut self, input: usize, rows: usize) -> Result<(), OpError> {
+        self.coming.looked_up += rows;
+        self.coming.block.clear();
+        self.coming.joined = 0;
+        for _ in 0..rows {
+            // First the place of a key in the index is asked for, then the entry that it names.
+            if let Some(next) = self.coming.staged.get(AHEAD) {
+                self.table.prefetch(next.hash);
+            }
+            if let Some(next) = self.coming.staged.get(AHEAD / 2) {
+                self.table.prefetch_entry(next.hash);
+            }
+            let Some(Staged { key, hash, time, kind }) = self.coming.staged.pop_front() else { break };
+            let is_null = key.is_null();
+            let place = match (is_null, kind.adds()) {
+                (true, _) => None,
+                (false, true) => Some(self.table.upsert(hash, key)),
+                (false, false) => self.table.find(hash, &key),
+            };
+            if let Some(place) = place {
+                let (lists, spill) = self.table.view(place);
+                lists.prefetch(spill);
+                // The row that may be taken back or replaced, which the one that comes is compared with.
+                if self.spec.changes[input] && lists.many() >> input & 1 == 0 {
+                    lists.list(input, spill).0.iter().for_each(|&id| self.rows.prefetch(input, id));
+                }
+            }
+            self.coming.block.push(Located { hash, time, place, id: RowId::MISSING, kind, is_null });
+        }
+        self.rows.settle(input, &mut self.coming.block, (self.side_by_side[input], self.spec.is_table(input)))
+    }
+
+    // Joins rows that change the result as they come; returns false when the outbox is full.
+    fn join_block(&mut self, input: usize, cx: &mut Cx<'_>) -> bool {
+        while let Some(row) = self.coming.next() {
+            match row.place {
+                Some(place) => self.on_insert(input, place, &row, cx.now),
+                None => self.on_null(input, row.id, row.time, cx.out),
+            }
+            if self.combos.len() >= COMBOS_MAX && !self.select(cx.out) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Rows that are looked up together. What they touch fits the first-level cache, or nearly.
+pub(super) const BLOCK: usize = 256;

@@ -1,0 +1,81 @@
+//! Which rows have met a partner.
+
+use super::{Bits, RowId};
+
+/// The rows of N inputs that have met a partner: a bit a row in a slab, and a word a slot.
+#[derive(Debug)]
+pub struct Met<const N: usize> {
+    slabs: [Bits; N],
+    slots: Vec<u16>,
+}
+
+impl<const N: usize> Default for Met<N> {
+    fn default() -> Self {
+        Met { slabs: std::array::from_fn(|_| Bits::default()), slots: Vec::new() }
+    }
+}
+
+impl<const N: usize> Met<N> {
+    /// Notes that a row has met; returns whether it had not before.
+    #[inline]
+    pub fn insert(&mut self, input: usize, id: RowId) -> bool {
+        match id.slot() {
+            Some(slot) => self.insert_in_slot(slot, 1 << input) != 0,
+            None => self.slabs[input].insert(id),
+        }
+    }
+
+    /// Notes that rows of a slot have met, a bit an input; returns those that had not before.
+    #[inline]
+    pub fn insert_in_slot(&mut self, slot: u32, rows: u16) -> u16 {
+        let slot = slot as usize;
+        if slot >= self.slots.len() {
+            self.slots.resize(slot + 1, 0);
+        }
+        let new = rows & !self.slots[slot];
+        self.slots[slot] |= rows;
+        new
+    }
+
+    /// Forgets that a row has met; returns whether it had.
+    #[inline]
+    pub fn remove(&mut self, input: usize, id: RowId) -> bool {
+        let Some(slot) = id.slot() else { return self.slabs[input].remove(id) };
+        let Some(rows) = self.slots.get_mut(slot as usize) else { return false };
+        let was = *rows >> input & 1 == 1;
+        *rows &= !(1 << input);
+        was
+    }
+
+    /// Whether a row has met.
+    #[inline]
+    pub fn contains(&self, input: usize, id: RowId) -> bool {
+        match id.slot() {
+            Some(slot) => self.slots.get(slot as usize).is_some_and(|rows| rows >> input & 1 == 1),
+            None => self.slabs[input].contains(id),
+        }
+    }
+
+    /// Bytes taken.
+    pub fn bytes(&self) -> u64 {
+        self.slabs.iter().map(Bits::bytes).sum::<u64>() + (self.slots.capacity() * size_of::<u16>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_meets_once_wherever_it_stands() {
+        let mut met: Met<3> = Met::default();
+        for id in [RowId::in_slab(9), RowId::in_slot(9)] {
+            assert!(!met.contains(1, id) && !met.remove(1, id));
+            assert!(met.insert(1, id) && !met.insert(1, id));
+            assert!(met.contains(1, id) && !met.contains(2, id));
+        }
+        assert_eq!(met.insert_in_slot(9, 0b111), 0b101);
+        assert!(met.remove(1, RowId::in_slot(9)) && met.contains(2, RowId::in_slot(9)));
+        assert!(met.contains(1, RowId::in_slab(9)));
+    }
+}

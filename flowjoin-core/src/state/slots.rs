@@ -1,0 +1,98 @@
+//! Small rows of one key side by side.
+//!
+//! A join makes its results of the rows of one key. Where each input has its rows in a slab of its own, a result of N
+//! inputs touches N places of memory; here the first row of each input stands in the slot of the key, and it touches
+//! one. The number of a slot is that of the key's entry in its table. What does not fit (a second row of an input) is
+//! kept in the slab.
+
+/// Slots by number, in chunks that never move. A slot is a tuple with a place for a row of each input.
+#[derive(Debug)]
+pub struct Slots<S> {
+    chunks: Vec<Vec<S>>,
+}
+
+impl<S> Default for Slots<S> {
+    fn default() -> Self {
+        Slots { chunks: Vec::new() }
+    }
+}
+
+impl<S: Default> Slots<S> {
+    /// Whether slots are small enough that one may be kept for each key, though not every input has a row there.
+    pub const fn are_small() -> bool {
+        size_of::<S>() <= LARGEST
+    }
+
+    /// The slot of a number, if there is one.
+    #[inline]
+    pub fn get(&self, slot: u32) -> Option<&S> {
+        self.chunks.get(slot as usize / CHUNK)?.get(slot as usize % CHUNK)
+    }
+
+    /// The slot of a number, to be changed, if there is one.
+    #[inline]
+    pub fn get_mut(&mut self, slot: u32) -> Option<&mut S> {
+        self.chunks.get_mut(slot as usize / CHUNK)?.get_mut(slot as usize % CHUNK)
+    }
+
+    /// The slot of a number, which is made with all before it if there is none.
+    #[inline]
+    pub fn reach(&mut self, slot: u32) -> &mut S {
+        let (chunk, at) = (slot as usize / CHUNK, slot as usize % CHUNK);
+        if self.chunks.get(chunk).is_none_or(|chunk| chunk.len() <= at) {
+            self.grow(chunk, at);
+        }
+        &mut self.chunks[chunk][at]
+    }
+
+    fn grow(&mut self, chunk: usize, at: usize) {
+        while self.chunks.len() <= chunk {
+            if let Some(last) = self.chunks.last_mut() {
+                last.resize_with(CHUNK, S::default);
+            }
+            // The first chunk starts small, as in a slab.
+            self.chunks.push(Vec::with_capacity(if self.chunks.is_empty() { 4 } else { CHUNK }));
+        }
+        self.chunks[chunk].resize_with(at + 1, S::default);
+    }
+
+    /// All slots with their numbers, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &S)> {
+        self.chunks.iter().flatten().enumerate().map(|(number, slot)| (number as u32, slot))
+    }
+
+    /// Bytes taken, without what rows own elsewhere.
+    pub fn bytes(&self) -> u64 {
+        let slots: usize = self.chunks.iter().map(Vec::capacity).sum();
+        (slots * size_of::<S>()) as u64
+    }
+}
+
+const CHUNK: usize = 1_024;
+
+/// Bytes of the largest slot that is kept for a key of which perhaps one input has a row.
+const LARGEST: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_made_with_those_before_it() {
+        let mut slots: Slots<(Option<u8>, Option<String>)> = Slots::default();
+        assert!(slots.get(0).is_none() && slots.get_mut(3_000).is_none());
+        slots.reach(3_000).1 = Some("a".to_string());
+        slots.reach(5).0 = Some(7);
+        assert_eq!(slots.get(3_000), Some(&(None, Some("a".to_string()))));
+        assert_eq!(
+            slots.iter().filter(|(_, slot)| **slot != (None, None)).map(|(n, _)| n).collect::<Vec<_>>(),
+            [5, 3_000]
+        );
+        assert_eq!((slots.iter().count(), slots.get(3_001)), (3_001, None));
+    }
+
+    #[test]
+    fn slots_of_large_rows_are_not_kept() {
+        assert!(Slots::<([u64; 32], [u64; 32])>::are_small() && !Slots::<([u64; 32], [u64; 32], u8)>::are_small());
+    }
+}

@@ -1,0 +1,162 @@
+//! Tables that a join holds itself: puts, patches, deletes and truncations go straight into it.
+
+use std::collections::BTreeMap;
+
+use flowjoin::io::{Patch, TableChange};
+use flowjoin::prelude::*;
+use flowjoin_testkit::{ChangelogChecker, TestFlow, TestSink, TestSource};
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Event, Keyed)]
+#[event(time = ingestion)]
+struct Item {
+    #[key]
+    id: Option<u64>,
+    value: u64,
+}
+
+type Pair = (Option<Item>, Option<Item>);
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Inner,
+    Left,
+    Full,
+    Exists,
+    NotExists,
+}
+
+fn build(kind: Kind) -> impl Fn(&Flow) {
+    move |flow| {
+        let (a, b) = (flow.table::<Item>(TestSource::new("a")), flow.table::<Item>(TestSource::new("b")));
+        let (sink, alone) = (TestSink::new("out"), |item: Item| (Some(item), None::<Item>));
+        match kind {
+            Kind::Inner => {
+                let join = a.join(b).keep_forever().named("join");
+                join.select(|a, b| (Some(a.clone()), Some(b.clone()))).sink_to(sink);
+            }
+            Kind::Left => {
+                let join = a.join(b.optional()).keep_forever().named("join");
+                join.select(|a, b| (Some(a.clone()), b.cloned())).sink_to(sink);
+            }
+            Kind::Full => {
+                let join = multi_join![a.optional(), b.optional()].keep_forever().named("join");
+                join.select(|a, b| (a.cloned(), b.cloned())).sink_to(sink);
+            }
+            Kind::Exists => {
+                let join = a.keyed().where_exists(b).keep_forever().named("join");
+                join.into_rows().map(alone).sink_to(sink);
+            }
+            Kind::NotExists => {
+                let join = a.keyed().where_not_exists(b).keep_forever().named("join");
+                join.into_rows().map(alone).sink_to(sink);
+            }
+        }
+    }
+}
+
+type Rows = BTreeMap<u64, u64>;
+
+// The definition, over what the two tables hold.
+fn expected(kind: Kind, [a, b]: &[Rows; 2]) -> Vec<Pair> {
+    let item = |(&id, &value): (&u64, &u64)| Item { id: Some(id), value };
+    let of = |rows: &Rows, id: u64| rows.get_key_value(&id).map(item);
+    let of_a = a.keys().map(|&id| (of(a, id), of(b, id)));
+    let mut all: Vec<Pair> = match kind {
+        Kind::Inner => of_a.filter(|(_, b)| b.is_some()).collect(),
+        Kind::Left => of_a.collect(),
+        Kind::Full => of_a.chain(b.keys().filter(|id| !a.contains_key(id)).map(|&id| (None, of(b, id)))).collect(),
+        Kind::Exists => of_a.filter(|(_, b)| b.is_some()).map(|(a, _)| (a, None)).collect(),
+        Kind::NotExists => of_a.filter(|(_, b)| b.is_none()).map(|(a, _)| (a, None)).collect(),
+    };
+    all.sort();
+    all
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+// A change, made in the model as well; returns it and whether it is a bad record.
+fn change(random: &mut Random, ids: u64, rows: &mut Rows) -> (TableChange<Item>, bool) {
+    let id = Some(random.below(ids)).filter(|_| random.below(20) > 0);
+    let value = random.below(4);
+    match random.below(60) {
+        0 => {
+            rows.clear();
+            (TableChange::Truncate { time: None }, false)
+        }
+        1..=14 => {
+            id.map(|id| rows.remove(&id));
+            (TableChange::delete(id), false)
+        }
+        // Adds to what stands; without a row there is nothing to add to.
+        15..=24 => {
+            let patch = move |before: Option<&Item>| {
+                let before = before.ok_or("there is no row to patch")?;
+                Ok(Item { value: before.value + value, ..before.clone() })
+            };
+            let bad = id.is_some_and(|id| !rows.contains_key(&id));
+            if let Some(standing) = id.and_then(|id| rows.get_mut(&id)) {
+                *standing += value;
+            }
+            (TableChange::Patch { key: id, time: None, patch: Box::new(Patch::new(patch)) }, bad)
+        }
+        _ => {
+            id.map(|id| rows.insert(id, value));
+            (TableChange::Put(Item { id, value }), false)
+        }
+    }
+}
+
+fn check(kind: Kind, parallelism: usize, seed: u64, (ids, batches, size): (u64, usize, u64)) {
+    let random = &mut Random(seed);
+    let mut t = TestFlow::parallel(parallelism, build(kind));
+    let mut tables = [Rows::new(), Rows::new()];
+    let mut result = ChangelogChecker::new();
+    let (mut sent, mut bad) = (0, 0);
+    for _ in 0..batches {
+        let side = random.below(2) as usize;
+        let count = 1 + random.below(size);
+        let (changes, wrong): (Vec<_>, Vec<bool>) = (0..count).map(|_| change(random, ids, &mut tables[side])).unzip();
+        // Each task hears of a truncation.
+        let truncations = changes.iter().filter(|change| matches!(change, TableChange::Truncate { .. })).count();
+        sent += changes.len() + truncations * (parallelism - 1);
+        bad += wrong.iter().filter(|&&wrong| wrong).count();
+        t.change_all(["a", "b"][side], changes);
+        result.apply_batch(t.take_changes::<Pair>("out")).unwrap_or_else(|error| panic!("{kind:?} {seed}: {error}"));
+        let mut now = result.table();
+        now.sort();
+        assert_eq!(now, expected(kind, &tables), "{kind:?}, seed {seed}");
+    }
+    assert_eq!(t.take_bad().len(), bad, "{kind:?}, seed {seed}");
+    let figures = t.figures("join");
+    assert!(figures.accounts.iter().all(|account| account.is_balanced()), "{kind:?} {seed}: {figures:?}");
+    assert_eq!(figures.accounts.iter().map(|account| account.rows).sum::<u64>(), sent as u64, "{kind:?}, seed {seed}");
+    let held: Vec<u64> = tables.iter().map(|rows| rows.len() as u64).collect();
+    assert_eq!(figures.state_rows, held, "{kind:?}, seed {seed}");
+    assert!(t.plan().nodes().iter().all(|node| node.name != "a" || node.inputs.is_empty()), "the join is the table");
+}
+
+const KINDS: [Kind; 5] = [Kind::Inner, Kind::Left, Kind::Full, Kind::Exists, Kind::NotExists];
+
+#[test]
+fn a_join_that_holds_its_tables_answers_as_tables_would() {
+    for kind in KINDS {
+        for seed in 0..60 {
+            check(kind, [1, 4][seed as usize % 2], seed, (5, 12, 12));
+        }
+    }
+}
+
+#[test]
+fn it_does_so_with_batches_of_many_keys() {
+    for kind in KINDS {
+        check(kind, 1, 7, (900, 12, 1_500));
+        check(kind, 4, 8, (900, 12, 1_500));
+    }
+}
