@@ -30,6 +30,8 @@ mod table;
 mod temporal;
 #[path = "support/updates.rs"]
 mod updates;
+#[path = "limit/window.rs"]
+mod window;
 #[path = "support/workload.rs"]
 mod workload;
 
@@ -53,6 +55,7 @@ fn run(workload: Workload, request: &Request) -> Report {
         Workload::Mj10 => exchange::run(parallelism, |_| multi::MultiJoin::<multi::WideInputs, 10>::new(size)),
         Workload::Interval => exchange::run(parallelism, |_| interval::IntervalJoin::new(size, parallelism)),
         Workload::Temporal => exchange::run(parallelism, |_| temporal::TemporalJoin::new(size, parallelism)),
+        Workload::Window => exchange::run(parallelism, |_| window::WindowJoin::new(size, parallelism)),
         Workload::IntervalLeft => unreachable!("the request is for offered workloads only"),
     };
     let joined = shares.into_iter().fold(Tally::default(), Tally::merge);
@@ -70,5 +73,12 @@ fn run(workload: Workload, request: &Request) -> Report {
 }
 
 /// The workloads that exist by hand.
-const OFFERED: [Workload; 6] =
-    [Workload::Mj3, Workload::Mj3Left, Workload::Updates, Workload::Mj10, Workload::Interval, Workload::Temporal];
+const OFFERED: [Workload; 7] = [
+    Workload::Mj3,
+    Workload::Mj3Left,
+    Workload::Updates,
+    Workload::Mj10,
+    Workload::Interval,
+    Workload::Temporal,
+    Workload::Window,
+];

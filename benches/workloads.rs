@@ -78,6 +78,7 @@ fn build(flow: &Flow, workload: Workload, size: Size, partitions: usize) -> (Sum
         Workload::Updates => updating(flow, size, partitions).sink_to(CountSink::new("joined", &joined)),
         Workload::Mj10 => mj10(flow, size, partitions).sink_to(CountSink::new("joined", &joined)),
         Workload::Temporal => temporal(flow, size, partitions).sink_to(CountSink::new("joined", &joined)),
+        Workload::Window => windows(flow, size, partitions).sink_to(CountSink::new("joined", &joined)),
         Workload::Interval | Workload::IntervalLeft => {
             let orders = source(flow, "orders", size.rows(), partitions, workload::timed_order).key_by(|o| o.order_id);
             let payments = source(flow, "payments", size.rows(), partitions, workload::timed_payment);
@@ -181,6 +182,18 @@ fn mj10(flow: &Flow, size: Size, partitions: usize) -> Stream<Wide10> {
             key: a.key,
             vals: [a.val, b.val, c.val, d.val, e.val, f.val, g.val, h.val, i.val, j.val],
         })
+}
+
+fn windows(flow: &Flow, size: Size, partitions: usize) -> Stream<Together> {
+    let orders = source(flow, "orders", size.rows(), partitions, workload::timed_order);
+    let payments = source(flow, "payments", size.rows(), partitions, workload::timed_payment);
+    let orders = orders.key_by(|order| workload::window_key(order.order_id));
+    let payments = payments.key_by(|payment| workload::window_key(payment.order_id));
+    orders.window_join(payments).tumbling(millis(workload::WINDOW_MS)).select(|order, payment| Together {
+        order: order.order_id,
+        payment: payment.order_id,
+        window: workload::window_start(order.ts),
+    })
 }
 
 /// Sums of what a sink has taken, over its tasks, and when the last of them had taken all.

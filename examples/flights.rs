@@ -104,6 +104,7 @@ pub(crate) async fn answers(data: &Path, scratch: &Path, config: &Config) -> flo
         planes(data, config).await?,
         fleet(data, config).await?,
         triples(data, config).await?,
+        windows(data, config).await?,
     ])
 }
 
@@ -273,6 +274,34 @@ async fn triples(data: &Path, config: &Config) -> flowjoin::Result<Answer> {
         question: "triples EWR × JFK × LGA with the same carrier and destination on the same UTC day",
         got,
         expected: vec![51_142],
+        report,
+    })
+}
+
+/// The same by windows of a day, and pairs by windows of an hour and of a day.
+async fn windows(data: &Path, config: &Config) -> flowjoin::Result<Answer> {
+    let flow = Flow::new("windows");
+    let flights = flights(&flow, data);
+    let from = |airport: &'static str| {
+        let departures = flights.clone().filter(move |flight| flight.origin == airport);
+        departures.key_by(|flight| (flight.carrier.clone(), flight.dest.clone()))
+    };
+    let [by_hour, by_day] = ["pairs by hour", "pairs by day"].map(MemorySink::new);
+    let triples = MemorySink::new("triples by day");
+    for (size, pairs) in [(hours(1), &by_hour), (days(1), &by_day)] {
+        let join = from("EWR").window_join(from("JFK")).tumbling(size).named(format!("pairs in {size}"));
+        join.select(|ewr, jfk| (ewr.flight, jfk.flight)).sink_to(pairs.clone());
+    }
+    let join = multi_join![from("EWR"), from("JFK"), from("LGA")].tumbling(days(1)).named("triples in a day");
+    join.select(|ewr, jfk, lga| (ewr.flight, jfk.flight, lga.flight)).sink_to(triples.clone());
+    let report = flow.start(config.clone())?.wait().await?;
+    let pairs = [by_hour, by_day].map(|pairs| pairs.changes().len() as i64);
+    let got = vec![pairs[0], pairs[1], triples.changes().len() as i64];
+    Ok(Answer {
+        question: "pairs EWR × JFK with the same carrier and destination in the same hour, in the same UTC day, and \
+                   triples EWR × JFK × LGA in the same UTC day",
+        got,
+        expected: vec![852, 10_955, 51_142],
         report,
     })
 }

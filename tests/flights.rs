@@ -34,7 +34,8 @@ async fn the_answers_are_those_of_a_database_and_no_row_is_late() {
                 newest,
                 vec![27_004, 4_479, 155, 3_075_040],
                 fleet,
-                vec![51_142]
+                vec![51_142],
+                vec![852, 10_955, 51_142]
             ]
         );
         for answer in &answers {

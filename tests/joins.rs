@@ -24,3 +24,5 @@ mod tables;
 mod temporal;
 #[path = "joins/versions.rs"]
 mod versions;
+#[path = "joins/window.rs"]
+mod window;

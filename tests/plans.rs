@@ -1,4 +1,5 @@
 //! What a flow says of itself before it runs: explain as text, JSON and Mermaid, its warnings, and all its mistakes at once.
+#![allow(clippy::duplicate_mod, reason = "both makers of input bring their random numbers")]
 
 use expect_test::{Expect, expect, expect_file};
 use flowjoin::connectors::{FromStream, Memory, MemorySink};
@@ -9,6 +10,8 @@ use flowjoin::{Append, Clock};
 mod as_of;
 #[path = "plans/tables.rs"]
 mod tables;
+#[path = "plans/windows.rs"]
+mod windows;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Event, Keyed)]
 #[event(time = placed_at, out_of_order = "5s", idle = "1m")]

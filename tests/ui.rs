@@ -12,6 +12,9 @@ mod accepted;
 #[path = "ui/accepted_policies.rs"]
 #[allow(dead_code)]
 mod accepted_policies;
+#[path = "ui/accepted_windows.rs"]
+#[allow(dead_code)]
+mod accepted_windows;
 
 /// The toolchain whose texts are held.
 const TOOLCHAIN: &str = "1.95";
@@ -59,6 +62,7 @@ fn ours() -> &'static [&'static str] {
         "has no versions under a key of type",
         "has no key",
         "has no bounds",
+        "does not say which windows",
         "does not say how long its rows are kept",
         "does not say what its results are",
         "comes after the join has said how long",

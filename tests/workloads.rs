@@ -1,5 +1,5 @@
 //! The inputs of the benchmark workloads `updates` and `temporal`, and their answers: a plain reference, the oracle, and
-//! what is written down.
+//! what is written down. The same of `window`, without a reference.
 
 #[path = "../benches/support/reference.rs"]
 mod reference;
@@ -14,7 +14,7 @@ use flowjoin::EventTime;
 use flowjoin_testkit::oracle::{AsOf, Temporal, Version, regular};
 use reference::{Inputs, Leveled, fields, tally};
 use updates::{Change, UPDATES, changes_in, order_changes, order_numbers, payment_changes, payment_numbers};
-use workload::{Order, Size, Workload};
+use workload::{Order, Size, Tally, Workload, timed_order, timed_payment, window_key, window_start};
 
 #[test]
 fn the_reference_is_the_join_by_its_definition() {
@@ -91,4 +91,21 @@ fn all_changes_of_a_row_go_to_one_reader() {
             });
         }
     }
+}
+
+#[test]
+fn the_answer_of_windows_at_size_small_is_that_of_the_definition() {
+    let rows = Size::Small.rows();
+    let mut orders: BTreeMap<(i64, u64), Vec<u64>> = BTreeMap::new();
+    for order in (0..rows).map(timed_order) {
+        orders.entry((window_start(order.ts), window_key(order.order_id))).or_default().push(order.order_id);
+    }
+    let mut found = Tally::default();
+    for payment in (0..rows).map(timed_payment) {
+        let window = window_start(payment.ts);
+        for &order in orders.get(&(window, window_key(payment.order_id))).into_iter().flatten() {
+            found.add([order, payment.order_id, window as u64]);
+        }
+    }
+    assert_eq!(found, Workload::Window.answer(Size::Small).joined);
 }

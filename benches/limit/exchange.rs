@@ -43,6 +43,9 @@ pub trait Query {
     /// Hears that all rows of an input up to a watermark have come from a source.
     fn advance(&mut self, source: usize, input: usize, watermark: i64);
 
+    /// Hears that all rows of all inputs have come.
+    fn end(&mut self) {}
+
     /// Ends the thread's share.
     fn finish(&self) -> Self::Outcome;
 }
@@ -139,6 +142,7 @@ impl<Q: Query> Worker<Q> {
         while let Ok(block) = self.receiver.recv() {
             self.take(block);
         }
+        self.query.end();
     }
 
     /// Makes this thread's rows of an input from `start` to `end`, joins its own and sends the others' over.

@@ -32,11 +32,13 @@ pub enum Workload {
     IntervalLeft,
     /// orders ⋈ vip on `user_id`, the level that the user had at the order's time.
     Temporal,
+    /// orders ⋈ payments on `order_id % 10 000`, in tumbling windows of 10 s.
+    Window,
 }
 
 impl Workload {
     /// All workloads, in the order in which they are described.
-    pub const ALL: [Workload; 7] = [
+    pub const ALL: [Workload; 8] = [
         Workload::Mj3,
         Workload::Mj3Left,
         Workload::Updates,
@@ -44,6 +46,7 @@ impl Workload {
         Workload::Interval,
         Workload::IntervalLeft,
         Workload::Temporal,
+        Workload::Window,
     ];
 
     /// The name used on the command line and in reports.
@@ -56,6 +59,7 @@ impl Workload {
             Workload::Interval => "interval",
             Workload::IntervalLeft => "interval-left",
             Workload::Temporal => "temporal",
+            Workload::Window => "window",
         }
     }
 
@@ -65,7 +69,7 @@ impl Workload {
             Workload::Mj3 | Workload::Mj3Left => 3 * size.rows(),
             Workload::Updates => updates::changes_in(size),
             Workload::Mj10 => WIDE_INPUTS as u64 * size.wide_rows(),
-            Workload::Interval | Workload::IntervalLeft => 2 * size.rows(),
+            Workload::Interval | Workload::IntervalLeft | Workload::Window => 2 * size.rows(),
             Workload::Temporal => size.rows() + size.levels(),
         }
     }
@@ -98,6 +102,11 @@ impl Workload {
                 Size::Small => Tally::of(16_384, 0x82a2_c624_686d_0522),
                 Size::Default => Tally::of(2_097_152, 0xa9f8_1800_55bb_55fb),
                 Size::Large => Tally::of(16_777_216, 0x0073_cde5_f59e_da9d),
+            }),
+            Workload::Window => Answer::joined(match size {
+                Size::Small => Tally::of(6_401, 0xc578_3c6e_13cc_63c6),
+                Size::Default => Tally::of(2_086_131, 0xc2da_89d7_9351_db32),
+                Size::Large => Tally::of(16_766_233, 0x16b8_3f15_aec3_12b6),
             }),
             Workload::IntervalLeft => Answer {
                 joined: interval_answer(size),
@@ -410,6 +419,18 @@ pub const fn perm(index: u64, block: u64, factor: u64) -> u64 {
     (index - low) + (low.wrapping_mul(factor).wrapping_add(7) & (block - 1))
 }
 
+/// What the window join joins orders and payments on.
+#[inline]
+pub const fn window_key(order_id: u64) -> u64 {
+    order_id % WINDOW_KEYS
+}
+
+/// When the window begins that a time is in.
+#[inline]
+pub const fn window_start(ts: i64) -> i64 {
+    ts - ts.rem_euclid(WINDOW_MS)
+}
+
 /// The order that payment `index` pays, or a key that no order has.
 #[inline]
 const fn paid_order(index: u64) -> u64 {
@@ -449,3 +470,7 @@ pub const ORDER_DISORDER_MS: i64 = 0;
 pub const LEVEL_DISORDER_MS: i64 = 0;
 /// How late the watermark of payments assumes its rows to be.
 pub const PAYMENT_DISORDER_MS: i64 = 5_000;
+/// How many keys the window join has.
+pub const WINDOW_KEYS: u64 = 10_000;
+/// How long its windows are.
+pub const WINDOW_MS: i64 = 10_000;

@@ -100,6 +100,14 @@ pub struct Leveled {
     pub level: u32,
 }
 
+/// A row of the window join.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Together {
+    pub order: u64,
+    pub payment: u64,
+    pub window: i64,
+}
+
 /// A result row that can be counted.
 pub trait Counted {
     /// Counts it in, or takes it back.
@@ -135,6 +143,12 @@ impl Counted for Paid {
 impl Counted for Leveled {
     fn count(&self, adds: bool, tally: &mut Tally) {
         change(tally, adds, [self.order_id, self.user_id, u64::from(self.level)]);
+    }
+}
+
+impl Counted for Together {
+    fn count(&self, adds: bool, tally: &mut Tally) {
+        change(tally, adds, [self.order, self.payment, self.window as u64]);
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Reason {
     Expired,
     /// The interval in which partners could come has closed.
     IntervalClosed,
+    /// The last window that it was in has fired, and is over.
+    WindowClosed,
     /// All inputs have ended.
     EndOfInput,
     /// Its key is null, and a null matches nothing.
@@ -35,6 +37,7 @@ impl Reason {
         match self {
             Reason::Expired => "expired",
             Reason::IntervalClosed => "interval_closed",
+            Reason::WindowClosed => "window_closed",
             Reason::EndOfInput => "end_of_input",
             Reason::NullKey => "null_key",
             Reason::Late => "late",
@@ -58,7 +61,7 @@ pub struct Account {
     pub rows: u64,
     /// Rows that met a partner (or, where nothing is joined, went through).
     pub matched: u64,
-    /// Rows that left without a partner because their interval closed or the input ended.
+    /// Rows that left without a partner because their interval or window closed or the input ended.
     pub unmatched: u64,
     /// Rows whose time was before the watermark.
     pub late: u64,

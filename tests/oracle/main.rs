@@ -15,6 +15,7 @@ mod policies;
 mod snapshot;
 mod tables;
 mod temporal;
+mod window;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 

@@ -44,10 +44,10 @@ impl Keyed for Standing {
 /// What the table is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Made {
-    OfChanges,
+    Changes,
     // The rows that stand are read too.
-    OfChangesAndShown,
-    OfFacts,
+    ShownChanges,
+    Facts,
 }
 
 #[derive(Clone, Debug)]
@@ -62,8 +62,8 @@ impl Spec {
     fn table(&self, flow: &Flow) -> Table<Option<u8>, Standing> {
         let source = TestSource::new(NAMES[1]);
         match self.made {
-            Made::OfFacts => flow.stream::<Standing>(source).latest_by_key(),
-            Made::OfChanges | Made::OfChangesAndShown => flow.table::<Standing>(source),
+            Made::Facts => flow.stream::<Standing>(source).latest_by_key(),
+            Made::Changes | Made::ShownChanges => flow.table::<Standing>(source),
         }
         .named("table")
     }
@@ -71,7 +71,7 @@ impl Spec {
     fn build(&self, flow: &Flow) {
         let probes = facts(flow, NAMES[0]).map(|fact| fact.row).key_by(|row| row.key);
         let table = self.table(flow);
-        if self.made == Made::OfChangesAndShown {
+        if self.made == Made::ShownChanges {
             table.sink_to(TestSink::new("shown"));
         }
         // The type of the join depends on whether it corrects, and that of a version on whether there may be none.
@@ -118,7 +118,7 @@ fn spans() -> impl Strategy<Value = Option<Span>> {
 }
 
 fn specs() -> impl Strategy<Value = Spec> {
-    let made = prop_oneof![2 => Just(Made::OfChanges), 1 => Just(Made::OfChangesAndShown), 1 => Just(Made::OfFacts)];
+    let made = prop_oneof![2 => Just(Made::Changes), 1 => Just(Made::ShownChanges), 1 => Just(Made::Facts)];
     (any::<bool>(), spans(), spans(), made).prop_map(|(optional, keep, correct, made)| Spec {
         optional,
         keep,
@@ -338,8 +338,8 @@ fn send(t: &mut TestFlow, model: &mut Model<'_>, input: usize, row: Row) {
     }
     let standing = Standing { time, row: row.clone() };
     match model.spec.made {
-        Made::OfFacts => t.send(NAMES[1], standing),
-        Made::OfChanges | Made::OfChangesAndShown => t.put(NAMES[1], standing),
+        Made::Facts => t.send(NAMES[1], standing),
+        Made::Changes | Made::ShownChanges => t.put(NAMES[1], standing),
     };
     model.take_version(Version { key: row.key, time, deletes: false }, row);
 }
@@ -360,7 +360,7 @@ fn check(parallelism: usize, spec: &Spec, origin: i64, acts: &[Act]) -> Result<(
             Act::Of(Step::Row { input, key, value, time }) if !model.frontier.has_ended(input) => {
                 send(&mut t, &mut model, input, Row { key, value, stamp: origin + time });
             }
-            Act::Delete { key, time } if !model.frontier.has_ended(1) && spec.made != Made::OfFacts => {
+            Act::Delete { key, time } if !model.frontier.has_ended(1) && spec.made != Made::Facts => {
                 delete(&mut t, &mut model, key, origin + time);
             }
             Act::Of(Step::Watermark { input, at: time }) => {

@@ -12,7 +12,7 @@ use super::mode::{MergeMode, Mode};
 use super::multi::{Merged, MultiJoin, keeps, mode_of};
 use super::owed::NeedsTtl;
 use super::policy::{ExpiryPolicy, Truth};
-use super::sides::{send_unmatched, stage_in, take_in};
+use super::sides::{send_late, send_unmatched, stage_in, take_in};
 use super::stream::Stream;
 use super::unmatched::{Late, Unmatched};
 use crate::account::Reason;
@@ -29,7 +29,7 @@ use crate::op::multi_join::{MultiJoin as MultiJoinOp, Spec};
 use crate::op::{Outbox, Port};
 use crate::record::Data;
 use crate::state::{Equality, Held, RowId, Slab, Slots, StateShape};
-use crate::time::EventTime;
+use crate::time::{EventTime, Watermark};
 
 /// Rows asked for ahead of use.
 const AHEAD: usize = 12;
@@ -235,6 +235,14 @@ macro_rules! arity {
                 let port = unmatched_port(input);
                 match input {
                     $($i => send_unmatched(shelf!(self, $i), ids, (reason, not_before), port, out),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn late(&mut self, input: usize, ids: &[RowId], watermark: Watermark, out: &mut Outbox) {
+                let port = late_port(input, $n);
+                match input {
+                    $($i => send_late(&mut self.slabs.$i, ids, watermark, port, out),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }

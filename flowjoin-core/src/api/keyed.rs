@@ -11,7 +11,7 @@ use super::input::{JoinsOn, MaybeOptional, Optional};
 use super::interval::{IntervalJoin, interval_join};
 use super::mode::{Append, AppendOnly, Changelog, Mode};
 use super::multi::{MultiJoin, multi_join};
-use super::owed::{NeedsBounds, NeedsTtl};
+use super::owed::{NeedsBounds, NeedsTtl, NeedsWindow};
 use super::policy::{Eager, GapPolicy, GapsClose};
 use super::snapshot::{SnapshotJoin, snapshot_join};
 use super::stream::function_name;
@@ -171,6 +171,18 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
     {
         snapshot_join(self, table, Location::caller())
     }
+
+    /// Joins two streams on their key and on the window of event time that their rows are in. It is short for
+    /// [`join`](Self::join) with windows.
+    #[track_caller]
+    pub fn window_join<R>(self, right: R) -> NeedsWindow<MultiJoin<(Self, R)>>
+    where
+        M: AppendOnly,
+        R: JoinsOn<K>,
+        R::Mode: AppendOnly,
+    {
+        NeedsWindow(multi_join(self).and(right).0)
+    }
 }
 
 impl<K: Key, T: Data> KeyedStream<K, T, Changelog> {
@@ -199,6 +211,17 @@ impl<K: Key, T: Data, M: Mode> Optional<KeyedStream<K, T, M>> {
         R::Mode: AppendOnly,
     {
         interval_join(self, right, Location::caller())
+    }
+
+    /// As [`KeyedStream::window_join`].
+    #[track_caller]
+    pub fn window_join<R>(self, right: R) -> NeedsWindow<MultiJoin<(Self, R)>>
+    where
+        M: AppendOnly,
+        R: JoinsOn<K>,
+        R::Mode: AppendOnly,
+    {
+        NeedsWindow(multi_join(self).and(right).0)
     }
 }
 
@@ -248,5 +271,16 @@ impl<K: Key, T: Data, M: Mode> MaybeOptional<KeyedStream<K, T, M>> {
         R::Mode: AppendOnly,
     {
         interval_join(self, right, Location::caller())
+    }
+
+    /// As [`KeyedStream::window_join`].
+    #[track_caller]
+    pub fn window_join<R>(self, right: R) -> NeedsWindow<MultiJoin<(Self, R)>>
+    where
+        M: AppendOnly,
+        R: JoinsOn<K>,
+        R::Mode: AppendOnly,
+    {
+        NeedsWindow(multi_join(self).and(right).0)
     }
 }

@@ -16,7 +16,10 @@ mod stream;
 mod table;
 mod temporal;
 mod unmatched;
+mod window;
+mod window_arity;
 
+pub use crate::op::window_join::Window;
 pub use exists::{Exists, NotExists};
 pub use flow::Flow;
 pub use input::{Input, JoinInput, JoinsOn, MaybeOptional, Optional};
@@ -24,10 +27,13 @@ pub use interval::IntervalJoin;
 pub use keyed::KeyedStream;
 pub use mode::{Accepts, Append, AppendOnly, Changelog, MergeMode, Mode};
 pub use multi::{MultiJoin, multi_join};
-pub use owed::{BoundsGiven, ConditionInPlace, KeyGiven, NeedsBounds, NeedsTtl, ResultGiven, TtlGiven};
+pub use owed::{
+    BoundsGiven, ConditionInPlace, KeyGiven, NeedsBounds, NeedsTtl, NeedsWindow, ResultGiven, TtlGiven, WindowGiven,
+};
 pub use policy::{Eager, EagerAfter, ExpiryPolicy, Final, GapPolicy, GapsClose, Retract, Silent, Truth, Unmatch};
 pub use snapshot::SnapshotJoin;
 pub use stream::Stream;
 pub use table::Table;
 pub use temporal::{OptionalVersions, TemporalJoin, Versioned, Versions};
 pub use unmatched::{Late, Unmatched};
+pub use window::{AndLate, AppendInputs, Lateness, OnTime, WindowJoin};

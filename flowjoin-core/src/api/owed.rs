@@ -1,4 +1,4 @@
-//! Joins that still owe something: a time-to-live, bounds, a `select`; and streams that owe a key.
+//! Joins that still owe something: a time-to-live, bounds, windows, a `select`; and streams that owe a key.
 //!
 //! Their `select` exists only to say so: it cannot be called, and gives whatever is asked of it, so that nothing that
 //! follows is an error too.
@@ -12,13 +12,18 @@ use super::stream::Stream;
 use crate::state::{Clock, Ttl};
 use crate::time::Span;
 
-/// A join that does not say yet how long its rows are kept: `.ttl(hours(24))` or `.keep_forever()` comes next.
+/// A join that does not say yet how long its rows are kept: `.ttl(hours(24))` or `.keep_forever()` comes next; or its
+/// windows, such as `.tumbling(hours(1))`, which make it a [`WindowJoin`](super::WindowJoin).
 #[must_use = "a join does nothing until `.ttl(..)` or `.keep_forever()`, and then `.select(..)`"]
 pub struct NeedsTtl<J>(pub(super) J);
 
 /// An interval join without bounds: `.between(lower, upper)` comes next.
 #[must_use = "an interval join does nothing until `.between(lower, upper)`, and then `.select(..)`"]
 pub struct NeedsBounds<J>(pub(super) J);
+
+/// A window join without windows: `.tumbling(size)`, `.sliding(size, slide)` or `.session(gap)` comes next.
+#[must_use = "a window join does nothing until `.tumbling(size)`, and then `.select(..)`"]
+pub struct NeedsWindow<J>(pub(super) J);
 
 /// The promise that a join says how long its rows are kept.
 #[diagnostic::on_unimplemented(
@@ -35,6 +40,14 @@ pub trait TtlGiven {}
     note = "`.between(-secs(5), secs(30))` pairs rows whose times differ by -5 s to 30 s, right minus left"
 )]
 pub trait BoundsGiven {}
+
+/// The promise that a window join says which windows.
+#[diagnostic::on_unimplemented(
+    message = "this window join does not say which windows",
+    label = "call `.tumbling(..)`, `.sliding(..)` or `.session(..)` before this",
+    note = "`.tumbling(hours(1))` joins rows of the same hour; `.session(minutes(5))` rows with less than 5 min in between"
+)]
+pub trait WindowGiven {}
 
 /// The promise that a join says what its results are.
 #[diagnostic::on_unimplemented(
@@ -201,6 +214,40 @@ impl<J> NeedsBounds<J> {
     pub fn into_tuples<R>(self) -> R
     where
         Self: BoundsGiven,
+    {
+        unreachable!("{OWED}")
+    }
+}
+
+impl<J> NeedsWindow<J> {
+    /// Cannot be called: the join owes its windows.
+    pub fn select<F, R>(self, _select: F) -> R
+    where
+        Self: WindowGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: the join owes its windows.
+    pub fn select_with_window<F, R>(self, _select: F) -> R
+    where
+        Self: WindowGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: the join owes its windows.
+    pub fn select_with_unmatched<F, R>(self, _select: F) -> R
+    where
+        Self: WindowGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: the join owes its windows.
+    pub fn into_tuples<R>(self) -> R
+    where
+        Self: WindowGiven,
     {
         unreachable!("{OWED}")
     }

@@ -17,7 +17,7 @@ use crate::op::{Operator, Outbox, Port};
 use crate::plan::{Build, BuildCx, ChangeMode, Node, NodeId, Op, PortInfo};
 use crate::record::Data;
 use crate::state::{Held, Keeps, RowId, Slab, StateShape, StateSpec};
-use crate::time::EventTime;
+use crate::time::{EventTime, Watermark};
 
 /// Takes rows into a slab, and late ones to their side output.
 pub fn take_in<K: Key, T: Data>(
@@ -76,6 +76,18 @@ pub fn send_unmatched<T: Data, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>
     for held in ids.iter().filter_map(|&id| shelf.remove(id)) {
         if wanted {
             batch.push(Unmatched { row: held.row, reason }, held.time.max(not_before), RowKind::Insert);
+        }
+    }
+    out.send(port, AnyBatch::new(batch));
+}
+
+/// Moves rows out of a slab to the output of late ones.
+pub fn send_late<T: Data>(slab: &mut Slab<T>, ids: &[RowId], watermark: Watermark, port: Port, out: &mut Outbox) {
+    let mut batch = Batch::default();
+    let wanted = out.wants(port);
+    for held in ids.iter().filter_map(|&id| slab.remove(id)) {
+        if wanted {
+            batch.push(Late { row: held.row, watermark: watermark.time() }, held.time, RowKind::Insert);
         }
     }
     out.send(port, AnyBatch::new(batch));
@@ -150,6 +162,7 @@ impl Placed {
             Op::IntervalJoin { .. } => "interval",
             Op::TemporalJoin { .. } => "temporal",
             Op::SnapshotJoin { .. } => "snapshot",
+            Op::WindowJoin { .. } => "window",
             _ => "join",
         };
         let name = draft.name(kind);

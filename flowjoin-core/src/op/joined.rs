@@ -263,6 +263,9 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
     /// Moves rows out to the unmatched port of their input, with times not before `not_before`; their ids are free.
     fn unmatched(&mut self, input: usize, ids: &[RowId], reason: Reason, not_before: EventTime, out: &mut Outbox);
 
+    /// Moves rows that came after this watermark out to the late port of their input; their ids are free.
+    fn late(&mut self, input: usize, ids: &[RowId], watermark: Watermark, out: &mut Outbox);
+
     /// Whether a row is held.
     fn holds_row(&self, input: usize, id: RowId) -> bool;
 

@@ -16,6 +16,7 @@ pub mod product;
 pub mod snapshot_join;
 pub mod source;
 pub mod temporal_join;
+pub mod window_join;
 
 use crate::account::OpFigures;
 use crate::batch::AnyBatch;

@@ -174,6 +174,13 @@ pub fn change<const N: usize>(
     }
 }
 
+/// Emits the whole result of a key.
+#[inline]
+pub fn result<const N: usize>(shape: &Shape, lists: &[Runs<'_>; N], emit: &mut impl FnMut(&[RowId; N])) {
+    // No input is fixed.
+    product(shape, lists, N, RowId::MISSING, emit);
+}
+
 fn product<const N: usize>(
     shape: &Shape,
     lists: &[Runs<'_>; N],

@@ -130,7 +130,7 @@ fn waiting_gaps(nodes: &[Node], node: &Node) -> Option<PlanError> {
 }
 
 fn tests_among_many(node: &Node) -> Option<PlanError> {
-    let Op::MultiJoin { kinds, .. } = &node.op else { return None };
+    let (Op::MultiJoin { kinds, .. } | Op::WindowJoin { kinds, .. }) = &node.op else { return None };
     (kinds.len() > 2 && kinds.iter().any(|kind| !kind.shows())).then(|| {
         error(
             node,
@@ -172,7 +172,7 @@ fn unordered_unique_rows(nodes: &[Node]) -> Vec<PlanError> {
 // The join that a step stems from, if nothing between the two puts changes in order.
 fn join_above<'a>(nodes: &'a [Node], node: &Node) -> Option<&'a Node> {
     node.inputs.iter().map(|edge| &nodes[edge.from.0]).find_map(|from| match from.op {
-        Op::MultiJoin { .. } => Some(from),
+        Op::MultiJoin { .. } | Op::WindowJoin { .. } => Some(from),
         Op::Apply { .. } | Op::Union => join_above(nodes, from),
         _ => None,
     })
@@ -185,14 +185,12 @@ fn unread_outputs(nodes: &[Node]) -> Vec<PlanError> {
         .map(|node| {
             let what = match &node.op {
                 Op::Source => format!("the stream of `{}`", node.name),
-                Op::MultiJoin { .. } | Op::IntervalJoin { .. } | Op::TemporalJoin { .. } | Op::SnapshotJoin { .. } => {
-                    format!("the result of join `{}`", node.name)
-                }
+                op if op.is_join() => format!("the result of join `{}`", node.name),
                 Op::Apply { verb } => format!("the result of `{verb}`"),
                 Op::Table { .. } => format!("table `{}`", node.name),
                 Op::Union => "the result of `union`".to_string(),
                 Op::KeyBy { .. } => "the result of `key_by`".to_string(),
-                Op::Sink => unreachable!("a sink is the end"),
+                _ => unreachable!("a join was told of, and a sink is the end"),
             };
             let remedy = match &node.op {
                 Op::Table { .. } => "join it, or send it on with `.sink_to(sink)`",

@@ -16,6 +16,7 @@ use crate::op::kernel::Kind;
 use crate::op::key_by::Batching;
 use crate::op::multi_join::{Emit, OnExpiry};
 use crate::op::snapshot_join::Loaded;
+use crate::op::window_join::Windows;
 use crate::op::{Operator, Port};
 use crate::state::StateSpec;
 use crate::time::{ProcTime, Span};
@@ -113,6 +114,17 @@ pub enum Op {
         /// When the table counts as loaded, if it is waited for.
         load: Option<Loaded>,
     },
+    /// A window join.
+    WindowJoin {
+        /// The windows.
+        windows: Windows,
+        /// How long after a window has fired rows may still come into it.
+        lateness: Span,
+        /// What each input does to the result.
+        kinds: Vec<Kind>,
+        /// Whether there is a condition between an input and those before it.
+        conditions: Vec<bool>,
+    },
     /// Writes rows.
     Sink,
 }
@@ -131,7 +143,11 @@ impl Op {
     /// Whether it is a join.
     pub fn is_join(&self) -> bool {
         match self {
-            Op::MultiJoin { .. } | Op::IntervalJoin { .. } | Op::TemporalJoin { .. } | Op::SnapshotJoin { .. } => true,
+            Op::MultiJoin { .. }
+            | Op::IntervalJoin { .. }
+            | Op::WindowJoin { .. }
+            | Op::TemporalJoin { .. }
+            | Op::SnapshotJoin { .. } => true,
             Op::Source | Op::Apply { .. } | Op::Union | Op::KeyBy { .. } | Op::Table { .. } | Op::Sink => false,
         }
     }

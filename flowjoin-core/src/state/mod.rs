@@ -8,8 +8,11 @@ mod agenda;
 mod bits;
 mod equal;
 mod expiry;
+mod grouping;
 mod met;
+mod panes;
 mod rows;
+mod sessions;
 mod slab;
 mod slots;
 mod table;
@@ -20,8 +23,11 @@ pub use agenda::Agenda;
 pub use bits::Bits;
 pub use equal::{Equality, equal_rows};
 pub use expiry::{Due, Expiry};
+pub use grouping::Grouping;
 pub use met::Met;
+pub use panes::{Logged, Panes};
 pub use rows::{Hushed, KeyedRows, Lists, Runs, Spill};
+pub use sessions::{Member, Session, Sessions};
 pub use slab::{Held, Slab};
 pub use slots::Slots;
 pub use table::{Place, Table, prefetch, prefetch_all};
@@ -143,6 +149,10 @@ pub enum StateShape {
     Timeline,
     /// The rows of a table by their key.
     Rows,
+    /// Rows by the windows of time that they are in.
+    Panes,
+    /// Rows by key and session.
+    Sessions,
 }
 
 /// What an operator keeps for one of its inputs; known before anything runs.
@@ -177,6 +187,8 @@ pub enum Keeps {
         /// How long a version holds at the most.
         hold: Option<Span>,
     },
+    /// Until the watermark passes the end of its last window by so much.
+    PastWindow(Span),
 }
 
 impl std::fmt::Display for Keeps {
@@ -195,6 +207,8 @@ impl std::fmt::Display for Keeps {
                 hold.map_or(Ok(()), |hold| write!(f, ", each for {hold}"))
             }
             Keeps::PastTime(Span::ZERO) => f.write_str("until the watermark passes its time"),
+            Keeps::PastWindow(Span::ZERO) => f.write_str("until the watermark reaches their window's end"),
+            Keeps::PastWindow(lateness) => write!(f, "until the watermark reaches their window's end + {lateness}"),
             Keeps::PastTime(span) if span.is_negative() => {
                 write!(f, "until the watermark passes its time − {}", -*span)
             }

@@ -12,6 +12,7 @@ mod materializer;
 mod merge;
 mod mini_batch;
 mod temporal;
+mod window;
 
 pub use alignment::AlignmentEngine;
 pub use generator::{GeneratorEngine, GeneratorRules};
@@ -25,7 +26,7 @@ use super::join_rules::JoinRules;
 use super::materializer_rules::MaterializerRules;
 use super::model::Case;
 use super::rules::{NoRules, Rules};
-use super::spec::{IntervalSpec, JoinSpec, MaterializerSpec, Need, TemporalSpec, check_demands};
+use super::spec::{IntervalSpec, JoinSpec, MaterializerSpec, Need, TemporalSpec, WindowSpec, check_demands};
 use super::temporal_rules::TemporalRules;
 
 /// What the engines of regular and multi joins can do beyond a plain join of append-only inputs.
@@ -58,6 +59,11 @@ pub fn engine_for(case: &Case, parallelism: usize) -> Result<Box<dyn Engine>, Un
             let spec = TemporalSpec::of(case)?;
             check_demands(&spec.demands, &[])?;
             temporal::engine(&spec, parallelism)
+        }
+        "window_join" => {
+            let spec = WindowSpec::of(case)?;
+            check_demands(&spec.demands, &[])?;
+            window::engine(&spec, parallelism)
         }
         "upsert_materializer" | "compacting_materializer" => {
             materializer::engine(&MaterializerSpec::of(case)?, parallelism)
@@ -95,6 +101,7 @@ pub fn parallelisms(case: &Case) -> &'static [usize] {
         | "temporal_join_event_time"
         | "temporal_join_processing_time"
         | "snapshot_join"
+        | "window_join"
         | "upsert_materializer"
         | "compacting_materializer" => &[1, 4],
         _ => &[1],

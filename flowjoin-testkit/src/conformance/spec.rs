@@ -10,6 +10,7 @@ mod join;
 mod materializer;
 mod multi;
 mod temporal;
+mod window;
 
 pub use condition::{Comparison, Condition, Operand};
 pub use holdings::{Effect, Holdings};
@@ -17,6 +18,7 @@ pub use interval::{Flavor, IntervalSpec, TimeOf};
 pub use join::JoinSpec;
 pub use materializer::MaterializerSpec;
 pub use temporal::{AsOf, TemporalSpec};
+pub use window::WindowSpec;
 
 use std::ops::RangeInclusive;
 

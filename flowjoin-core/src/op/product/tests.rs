@@ -38,6 +38,15 @@ fn check_step<const N: usize>(kinds: &[Kind; N], lists: &[Vec<RowId>; N], input:
     standing.is(result(kinds, after), format_args!("{kinds:?} {before:?} {step:?}"));
 }
 
+fn check_result<const N: usize>(kinds: &[Kind; N], lists: &[Vec<RowId>; N]) {
+    let mut found = Vec::new();
+    super::result(&Shape::of(kinds), &runs(lists), &mut |ids| found.push(*ids));
+    let mut expected = result(kinds, lists);
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected, "{kinds:?} {lists:?}");
+}
+
 fn check_change<const N: usize>(kinds: &[Kind; N], stay: &[Vec<RowId>; N], input: usize, pairs: &[Pair]) {
     let [before, after] = changes::before_and_after(stay, input, pairs);
     let mut outs = Vec::new();
@@ -50,6 +59,7 @@ fn check_change<const N: usize>(kinds: &[Kind; N], stay: &[Vec<RowId>; N], input
 fn all_shapes<const N: usize>() {
     for lists in lists_up_to_two::<N>() {
         for kinds in every_kinds::<N>() {
+            check_result(&kinds, &lists);
             for input in 0..N {
                 check_step(&kinds, &lists, input, true);
                 check_step(&kinds, &lists, input, false);

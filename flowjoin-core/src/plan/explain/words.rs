@@ -5,7 +5,8 @@ use crate::op::Port;
 use crate::op::kernel::Kind;
 use crate::op::multi_join::{Emit, OnExpiry};
 use crate::plan::{Build, Node, NodeId, Op, Plan};
-use crate::state::{Keeps, StateShape, Ttl};
+use crate::state::{Clock, Keeps, StateShape, Ttl};
+use crate::time::Span;
 
 /// Describes one node.
 pub fn step(plan: &Plan, node: &Node) -> Step {
@@ -29,6 +30,8 @@ pub fn step(plan: &Plan, node: &Node) -> Step {
                     StateShape::KeyedRows => "rows by key".to_string(),
                     StateShape::Timeline => "rows by key and time".to_string(),
                     StateShape::Rows => "one row a key".to_string(),
+                    StateShape::Panes => "rows by window".to_string(),
+                    StateShape::Sessions => "rows by key and session".to_string(),
                 },
                 keeps: spec.keeps.to_string(),
             })
@@ -52,6 +55,11 @@ fn kind(node: &Node) -> String {
         Op::IntervalJoin { .. } => "interval join".to_string(),
         Op::TemporalJoin { .. } => "temporal join".to_string(),
         Op::SnapshotJoin { .. } => "snapshot join".to_string(),
+        Op::WindowJoin { kinds, .. } => match kinds[1] {
+            Kind::Exists => "window where exists".to_string(),
+            Kind::NotExists => "window where not exists".to_string(),
+            Kind::Required | Kind::Optional => "window join".to_string(),
+        },
         Op::Sink => "sink".to_string(),
     }
 }
@@ -60,9 +68,11 @@ fn on(plan: &Plan, node: &Node) -> Option<String> {
     match &node.op {
         Op::KeyBy { key } if key.is_empty() => Some("key".to_string()),
         Op::KeyBy { key } | Op::Table { key, .. } => Some(key.clone()),
-        Op::MultiJoin { .. } | Op::IntervalJoin { .. } | Op::TemporalJoin { .. } | Op::SnapshotJoin { .. } => {
-            Some(keys(plan, node))
-        }
+        Op::MultiJoin { .. }
+        | Op::IntervalJoin { .. }
+        | Op::WindowJoin { .. }
+        | Op::TemporalJoin { .. }
+        | Op::SnapshotJoin { .. } => Some(keys(plan, node)),
         Op::Source | Op::Apply { .. } | Op::Union | Op::Sink => None,
     }
 }
@@ -83,12 +93,16 @@ fn detail(node: &Node) -> String {
         }
         (Op::TemporalJoin { correct: Some(span), .. }, _) => format!("corrected for {span}"),
         (Op::SnapshotJoin { load: Some(load), .. }, _) => format!("after the table {load}"),
+        (Op::WindowJoin { windows, lateness, .. }, _) => match *lateness {
+            Span::ZERO => windows.to_string(),
+            lateness => format!("{windows}, lateness {lateness}"),
+        },
         _ => String::new(),
     }
 }
 
 fn kernel(node: &Node) -> Option<String> {
-    let Op::MultiJoin { conditions, .. } = &node.op else { return None };
+    let (Op::MultiJoin { conditions, .. } | Op::WindowJoin { conditions, .. }) = &node.op else { return None };
     let kernel = if conditions.contains(&true) { "conditional" } else { "product" };
     Some(kernel.to_string())
 }
@@ -125,8 +139,16 @@ pub fn origin(plan: &Plan, id: NodeId, port: Port) -> String {
     let node = plan.node(id);
     match &node.op {
         Op::Source | Op::Table { .. } => node.name.clone(),
-        Op::MultiJoin { .. } | Op::IntervalJoin { .. } | Op::TemporalJoin { .. } | Op::SnapshotJoin { .. } => {
-            if port == Port::MAIN { node.name.clone() } else { node.ports[port.0].label.clone() }
+        Op::MultiJoin { .. }
+        | Op::IntervalJoin { .. }
+        | Op::WindowJoin { .. }
+        | Op::TemporalJoin { .. }
+        | Op::SnapshotJoin { .. } => {
+            if port == Port::MAIN {
+                node.name.clone()
+            } else {
+                node.ports[port.0].label.clone()
+            }
         }
         Op::Apply { .. } | Op::KeyBy { .. } | Op::Sink => origin_of_input(plan, node, 0),
         Op::Union => {
@@ -146,7 +168,7 @@ fn step_input(plan: &Plan, node: &Node, input: usize) -> StepInput {
     let from = plan.node(edge.from);
     let exchanged = matches!(from.op, Op::KeyBy { .. });
     let optional = match &node.op {
-        Op::MultiJoin { kinds, .. } => kinds[input] == Kind::Optional,
+        Op::MultiJoin { kinds, .. } | Op::WindowJoin { kinds, .. } => kinds[input] == Kind::Optional,
         Op::IntervalJoin { optional, .. } => optional[input],
         Op::TemporalJoin { optional, .. } | Op::SnapshotJoin { optional, .. } => input == 1 && *optional,
         _ => false,
@@ -155,6 +177,7 @@ fn step_input(plan: &Plan, node: &Node, input: usize) -> StepInput {
         Op::MultiJoin { unique, conditions, emit, .. } => {
             (unique[input].as_deref().map(named), conditions[input], gaps(emit[input]))
         }
+        Op::WindowJoin { conditions, .. } => (None, conditions[input], None),
         _ => (None, false, None),
     };
     // A table that is part of the join has its name there alone.
@@ -232,7 +255,7 @@ fn ends_with_tables(plan: &Plan, id: NodeId) -> bool {
     let mut edges = node.inputs.iter().enumerate();
     let mut above = || edges.all(|(input, edge)| is_table(input) || ends_with_tables(plan, edge.from));
     match &node.op {
-        Op::Source | Op::Sink | Op::IntervalJoin { .. } => false,
+        Op::Source | Op::Sink | Op::IntervalJoin { .. } | Op::WindowJoin { .. } => false,
         // What was said with a row of a table stands when that goes.
         Op::TemporalJoin { .. } | Op::SnapshotJoin { .. } => false,
         Op::Table { .. } => node.state.iter().any(|spec| spec.shape == StateShape::Rows) || above(),
@@ -245,8 +268,10 @@ fn ends_with_tables(plan: &Plan, id: NodeId) -> bool {
 
 // A join that cleans by event time stands still while one of its inputs is quiet.
 fn no_idleness(plan: &Plan, join: &Node) -> Vec<String> {
-    let waits =
-        |keeps: &Keeps| matches!(keeps, Keeps::PastTime(_) | Keeps::Ttl(Ttl::For(_, crate::state::Clock::Event)));
+    let waits = |keeps: &Keeps| match keeps {
+        Keeps::PastTime(_) | Keeps::PastWindow(_) | Keeps::Ttl(Ttl::For(_, Clock::Event)) => true,
+        Keeps::Ttl(_) | Keeps::Standing | Keeps::Passing | Keeps::Nothing | Keeps::Newest { .. } => false,
+    };
     if !join.state.iter().any(|spec| waits(&spec.keeps)) {
         return Vec::new();
     }
@@ -262,6 +287,7 @@ fn no_idleness(plan: &Plan, join: &Node) -> Vec<String> {
     };
     let stops = match join.op {
         Op::TemporalJoin { .. } => "no row comes out",
+        Op::WindowJoin { .. } => "no window fires",
         _ => "nothing is cleaned or comes out unmatched",
     };
     let named = sources.into_iter().filter(quiet).map(|id| {

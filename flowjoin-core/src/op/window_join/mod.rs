@@ -1,0 +1,126 @@
+//! Window join: rows of one key that are in the same window, for any number of inputs.
+//!
+//! ```text
+//!   for each window w and each key:   result = pad(rows(0) in w) × pad(rows(1) in w) × …
+//! ```
+//!
+//! A window fires when the watermark reaches its end: then all that it makes comes out at once, with the last time of the
+//! window, so that nothing is said that has to be taken back. A pair comes once for each window that both its rows are in.
+//! A row is late if all its windows are over. With an allowed lateness a window is kept for so long after it has fired, and
+//! a row that comes in that time says what it changes, and no more.
+//!
+//! Windows that are the same for all keys are in `grid`, sessions in `session`, what comes out of either in `emit`.
+
+mod emit;
+mod grid;
+mod session;
+mod windows;
+
+use std::sync::Arc;
+
+use super::joined::{Arrivals, JoinRows, Lateness};
+use super::kernel::Kind;
+use super::{Cx, InputId, Operator};
+use crate::account::OpFigures;
+use crate::batch::AnyBatch;
+use crate::error::OpError;
+use crate::key::Key;
+use crate::time::{EventTime, Span, Watermark};
+use emit::Emitter;
+use grid::GridRows;
+use session::SessionRows;
+pub use windows::{CurrentWindow, Grid, Window, Windows};
+
+/// What a window join of N inputs is to do.
+#[derive(Clone, Debug)]
+pub struct Spec<const N: usize> {
+    /// What each input does to the result.
+    pub kinds: [Kind; N],
+    /// A bit for each input with a condition between it and those on its left.
+    pub conditions: u16,
+    /// The windows.
+    pub windows: Windows,
+    /// How long after a window has fired rows may still come into it.
+    pub lateness: Span,
+}
+
+/// A join of N inputs on one key and on windows.
+pub struct WindowJoin<K: Key, const N: usize> {
+    held: Held<K, N>,
+    emitter: Emitter<K, N>,
+    watermark: Watermark,
+    arrivals: Arrivals<K>,
+}
+
+enum Held<K: Key, const N: usize> {
+    Grid(GridRows<K, N>),
+    Sessions(SessionRows<K, N>),
+}
+
+impl<K: Key, const N: usize> WindowJoin<K, N> {
+    /// A join that does what the spec says, over these rows, which are told the window of each result if they ask.
+    ///
+    /// # Panics
+    /// If the windows are none: a plan with such windows is refused.
+    pub fn new(spec: &Spec<N>, rows: Box<dyn JoinRows<K, N>>, shown: Option<Arc<CurrentWindow>>) -> Self {
+        let held = match spec.windows {
+            Windows::Tumbling { size, offset } => {
+                Held::Grid(GridRows::new(Grid::new(size, size, offset), spec.lateness))
+            }
+            Windows::Sliding { size, slide, offset } => {
+                Held::Grid(GridRows::new(Grid::new(size, slide, offset), spec.lateness))
+            }
+            Windows::Session { gap } => Held::Sessions(SessionRows::new(gap, spec.lateness)),
+        };
+        let emitter = Emitter::new(spec, rows, shown);
+        WindowJoin { held, emitter, watermark: Watermark::NONE, arrivals: Arrivals::default() }
+    }
+}
+
+impl<K: Key, const N: usize> Operator for WindowJoin<K, N> {
+    fn on_batch(&mut self, input: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        let input = input.0;
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        // Which rows are late depends on their windows.
+        let all = Lateness::facts(Watermark::NONE);
+        let taken = self.emitter.rows.arrive(input, batch, all, &mut arrivals, cx.out);
+        self.emitter.accounts[input].rows += arrivals.rows.len() as u64;
+        match &mut self.held {
+            Held::Grid(rows) => rows.take_in(input, &mut arrivals, self.watermark, &mut self.emitter, cx.out),
+            Held::Sessions(rows) => rows.take_in(input, &mut arrivals, self.watermark, &mut self.emitter, cx.out),
+        }
+        self.emitter.send_late(input, self.watermark, cx.out);
+        self.emitter.settle(cx.out);
+        self.arrivals = arrivals;
+        taken
+    }
+
+    fn on_watermark(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        let before = std::mem::replace(&mut self.watermark, cx.watermark);
+        match &mut self.held {
+            Held::Grid(rows) => rows.advance(before, cx.watermark, &mut self.emitter, cx.out),
+            Held::Sessions(rows) => rows.advance(cx.watermark, &mut self.emitter, cx.out),
+        }
+        Ok(())
+    }
+
+    fn earliest_output(&mut self) -> Option<EventTime> {
+        match &self.held {
+            Held::Grid(rows) => rows.earliest(self.watermark),
+            Held::Sessions(rows) => rows.earliest(self.watermark),
+        }
+    }
+
+    fn figures(&self) -> OpFigures {
+        let held = match &self.held {
+            Held::Grid(rows) => rows.bytes(),
+            Held::Sessions(rows) => rows.bytes(),
+        };
+        OpFigures {
+            accounts: self.emitter.accounts.to_vec(),
+            state_rows: (0..N).map(|input| self.emitter.rows.len(input) as u64).collect(),
+            state_bytes: self.emitter.bytes() + held,
+            emitted: self.emitter.rows.emitted(),
+        }
+    }
+}
