@@ -2,6 +2,8 @@
 //!
 //! The expectations are worked out by hand from the definitions of the joins.
 
+#[path = "joins/alignment.rs"]
+mod alignment;
 #[path = "joins/chains.rs"]
 mod chains;
 #[path = "joins/fanout.rs"]
@@ -18,5 +20,7 @@ mod rows;
 mod script;
 #[path = "joins/tables.rs"]
 mod tables;
+#[path = "joins/time.rs"]
+mod time;
 #[path = "joins/versions.rs"]
 mod versions;

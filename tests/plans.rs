@@ -5,6 +5,8 @@ use flowjoin::connectors::{FromStream, Memory, MemorySink};
 use flowjoin::prelude::*;
 use flowjoin::{Append, Clock};
 
+#[path = "plans/alignment.rs"]
+mod alignment;
 #[path = "plans/tables.rs"]
 mod tables;
 

@@ -33,4 +33,4 @@ pub use op::normalize::Conflict;
 pub use record::{Data, Event, Keyed, TimeField, TimeUnit};
 pub use state::{Clock, Ttl};
 pub use time::{EventTime, ProcTime, Span, Watermark, days, hours, millis, minutes, secs};
-pub use watermark::{Generator, Merge, Progress, Watermarks};
+pub use watermark::{Generator, InputState, InputTime, Merge, Progress, TimeFigures, Watermarks};

@@ -1,5 +1,6 @@
 //! What users touch: handles and builders. They build a plan and run nothing.
 
+mod align;
 mod arity;
 mod exists;
 mod flow;

@@ -3,22 +3,26 @@
 //! The host hands inputs in with [`Task::handle`] and carries out the [`Effect`]s that come of it. Merging and
 //! forwarding of watermarks, idleness and ends are here, once, and not in the operators.
 
+mod align;
 mod deploy;
 mod node;
+mod times;
 
 use std::collections::VecDeque;
 
+pub use align::Alignments;
 pub use deploy::{Deployment, Reading};
 pub use node::{Target, TaskNode};
+pub use times::times_of;
 
 use crate::account::OpFigures;
 use crate::batch::AnyBatch;
 use crate::error::{OpError, RecordError};
-use crate::op::source::AnyPage;
+use crate::op::source::{AnyPage, SourceState};
 use crate::op::{Cx, InputId, Outbox, Port};
 use crate::plan::NodeId;
 use crate::time::ProcTime;
-use crate::watermark::{Merged, Progress};
+use crate::watermark::{Merged, Progress, TimeFigures};
 
 /// The number of a task among all of a deployment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -64,6 +68,20 @@ pub enum TaskInput {
         /// The news.
         progress: Progress,
     },
+    /// A partition is not read for now, because it is ahead of others: that nothing comes does not make it idle.
+    Paused {
+        /// The source.
+        source: NodeId,
+        /// The partition.
+        slot: usize,
+    },
+    /// A partition is read again.
+    Resumed {
+        /// The source.
+        source: NodeId,
+        /// The partition.
+        slot: usize,
+    },
     /// A message from another task.
     Message(Inlet, Message),
     /// The clock has moved.
@@ -81,6 +99,8 @@ pub enum Effect {
     Write(NodeId, AnyBatch),
     /// Note records that could not become rows, by the policy of a source.
     Bad(NodeId, Vec<RecordError>),
+    /// A partition of an aligned source, by the task's count, says how far it is.
+    Partition(NodeId, usize, Progress),
     /// The watermark of a sink has moved; for tests, and for people who watch.
     Reached(NodeId, Progress),
 }
@@ -176,8 +196,17 @@ impl Task {
             TaskInput::Page { source, slot, page } => self.on_page(source, slot, page, now),
             TaskInput::Source { source, slot, progress } => {
                 let position = self.position(source);
-                let merged = self.source(position).on_progress(slot, progress);
+                let merged = self.source(position).on_progress(slot, progress, now);
                 self.news_of_source(position, merged);
+                self.tell_partitions(position);
+            }
+            TaskInput::Paused { source, slot } => {
+                let position = self.position(source);
+                self.source(position).pause(slot);
+            }
+            TaskInput::Resumed { source, slot } => {
+                let position = self.position(source);
+                self.source(position).resume(slot, now);
             }
             TaskInput::Clock => self.on_clock(now)?,
             TaskInput::Flush => {
@@ -229,11 +258,17 @@ impl Task {
         self.nodes.iter().map(|node| (node.id, node.figures())).collect()
     }
 
+    /// How far event time has come at each of its operators, and what keeps it there; the inputs of a source are its
+    /// partitions, by the task's count.
+    pub fn times(&self) -> Vec<(NodeId, TimeFigures)> {
+        self.nodes.iter().map(|node| (node.id, node.time())).collect()
+    }
+
     fn position(&self, id: NodeId) -> usize {
         self.nodes.iter().position(|node| node.id == id).expect("the host addresses nodes of this task")
     }
 
-    fn source(&mut self, position: usize) -> &mut crate::op::source::SourceState {
+    fn source(&mut self, position: usize) -> &mut SourceState {
         self.nodes[position].source.as_mut().expect("pages are for sources")
     }
 
@@ -249,6 +284,15 @@ impl Task {
             self.route(position, Port::MAIN, batch);
         }
         self.news_of_source(position, after);
+        self.tell_partitions(position);
+    }
+
+    // How far each partition is, where the host has to keep them together.
+    fn tell_partitions(&mut self, position: usize) {
+        let node = &mut self.nodes[position];
+        let news = node.source.as_mut().map(SourceState::take_news).unwrap_or_default();
+        let id = node.id;
+        self.effects.extend(news.into_iter().map(|(slot, progress)| Effect::Partition(id, slot, progress)));
     }
 
     fn news_of_source(&mut self, position: usize, merged: Merged) {
@@ -270,6 +314,7 @@ impl Task {
             for merged in news {
                 self.news_of_source(position, merged);
             }
+            self.tell_partitions(position);
             self.run(now)?;
             if !self.nodes[position].done {
                 self.call(position, now, |node, cx| node.op.on_clock(cx))?;
@@ -296,7 +341,7 @@ impl Task {
                 }
                 Event::More { node } => self.call_in_parts(node, now, |node, cx| node.op.on_more(cx))?,
                 Event::Progress { node, input, channel, progress } => {
-                    let merged = self.nodes[node].hear(input, channel, progress);
+                    let merged = self.nodes[node].hear((input, channel), progress, now);
                     self.on_merged(node, merged, now)?;
                 }
             }

@@ -6,7 +6,7 @@ use crate::op::source::SourceState;
 use crate::op::{Operator, Outbox};
 use crate::plan::NodeId;
 use crate::time::{ProcTime, Watermark};
-use crate::watermark::{Merge, Merged, Progress, Rejoin};
+use crate::watermark::{Hold, Merge, Merged, Progress, Rejoin, TimeFigures};
 
 /// Where a port leads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,7 @@ pub struct TaskNode {
     pub(super) ending: bool,
     inputs: Vec<Merge>,
     sent: Watermark,
+    hold: Hold,
 }
 
 impl TaskNode {
@@ -60,6 +61,7 @@ impl TaskNode {
         let merge = Merge::new(inputs.len(), Rejoin::AtOnce);
         let outbox = outbox(&routes, is_sink);
         let (done, ending, sent) = (false, false, Watermark::NONE);
+        let hold = Hold::default();
         TaskNode {
             id,
             bad_to: Vec::new(),
@@ -74,6 +76,7 @@ impl TaskNode {
             ending,
             inputs,
             sent,
+            hold,
         }
     }
 
@@ -83,12 +86,13 @@ impl TaskNode {
     }
 
     /// News on a channel of an input; returns what that means for the node.
-    pub(super) fn hear(&mut self, input: usize, channel: usize, progress: Progress) -> Merged {
+    pub(super) fn hear(&mut self, (input, channel): (usize, usize), progress: Progress, now: ProcTime) -> Merged {
         let heard = self.inputs[input].update(channel, progress);
         // An input that has ended is no active input at the end of time, which the others would then be taken to.
         let watermark = heard.watermark.filter(|_| heard.status != Some(Progress::End));
         let by_time = watermark.map_or_else(Merged::default, |w| self.merge.update(input, Progress::At(w)));
         let by_state = heard.status.map_or_else(Merged::default, |status| self.merge.update(input, status));
+        self.hold.note(&self.merge, now);
         Merged { watermark: by_state.watermark.or(by_time.watermark), status: by_state.status.or(by_time.status) }
     }
 
@@ -110,6 +114,14 @@ impl TaskNode {
     pub(super) fn deadline(&mut self) -> Option<ProcTime> {
         let source = self.source.as_ref().and_then(SourceState::deadline);
         source.into_iter().chain(self.op.deadline()).min()
+    }
+
+    /// How far event time has come here; a source tells what its partitions say.
+    pub(super) fn time(&self) -> TimeFigures {
+        match &self.source {
+            Some(source) => source.time(),
+            None => self.hold.figures(&self.merge, self.sent),
+        }
     }
 
     /// Where its rows went and what it holds.

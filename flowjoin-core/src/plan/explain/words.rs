@@ -32,9 +32,15 @@ pub fn step(plan: &Plan, node: &Node) -> Step {
                 keeps: spec.keeps.to_string(),
             })
             .collect(),
-        watermarks: strategy(node).map(|strategy| strategy.to_string()),
+        watermarks: watermarks(node),
         declared_at: node.declared_at.to_string(),
     }
+}
+
+fn watermarks(node: &Node) -> Option<String> {
+    let Build::Source(source) = &node.build else { return None };
+    let align = source.align().map(|align| format!(", {align}"));
+    Some(format!("{}{}", source.strategy(), align.unwrap_or_default()))
 }
 
 fn kind(node: &Node) -> String {
