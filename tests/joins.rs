@@ -12,6 +12,8 @@ mod fanout;
 mod held_tables;
 #[path = "joins/interval.rs"]
 mod interval;
+#[path = "joins/interval_kinds.rs"]
+mod interval_kinds;
 #[path = "joins/regular.rs"]
 mod regular;
 #[path = "joins/rows.rs"]

@@ -7,6 +7,8 @@ use flowjoin::{Append, Clock};
 
 #[path = "plans/alignment.rs"]
 mod alignment;
+#[path = "plans/interval.rs"]
+mod interval;
 #[path = "plans/tables.rs"]
 mod tables;
 

@@ -69,15 +69,6 @@ pub fn row(inputs: usize, times: std::ops::Range<i64>) -> impl Strategy<Value = 
     (0..inputs, key, 0..2u8, times).prop_map(|(input, key, value, time)| Step::Row { input, key, value, time })
 }
 
-/// Rows in any order, watermarks and ends.
-pub fn awake(inputs: usize, times: std::ops::Range<i64>) -> impl Strategy<Value = Step> {
-    prop_oneof![
-        16 => row(inputs, times.clone()),
-        5 => (0..inputs, times).prop_map(|(input, at)| Step::Watermark { input, at }),
-        1 => (0..inputs).prop_map(Step::End),
-    ]
-}
-
 /// Rows in any order, and all that can happen to event time.
 pub fn timed(inputs: usize, times: std::ops::Range<i64>) -> impl Strategy<Value = Step> {
     prop_oneof![
@@ -95,7 +86,6 @@ pub fn timed(inputs: usize, times: std::ops::Range<i64>) -> impl Strategy<Value 
 pub struct Frontier {
     inputs: Vec<(i64, State)>,
     at: i64,
-    slept: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,16 +97,11 @@ enum State {
 
 impl Frontier {
     pub fn new(inputs: usize) -> Frontier {
-        Frontier { inputs: vec![(i64::MIN, State::Active); inputs], at: i64::MIN, slept: false }
+        Frontier { inputs: vec![(i64::MIN, State::Active); inputs], at: i64::MIN }
     }
 
     pub fn at(&self) -> i64 {
         self.at
-    }
-
-    /// Whether there was a time without an active input, before the end of all.
-    pub fn has_slept(&self) -> bool {
-        self.slept
     }
 
     pub fn has_ended(&self, input: usize) -> bool {
@@ -139,7 +124,6 @@ impl Frontier {
         }
         let of = |state| self.inputs.iter().filter(move |input| input.1 == state).map(|input| input.0);
         let frontier = of(State::Active).min().or(of(State::Idle).max()).unwrap_or(i64::MAX);
-        self.slept |= of(State::Active).next().is_none() && of(State::Idle).next().is_some();
         self.at = self.at.max(frontier);
     }
 }

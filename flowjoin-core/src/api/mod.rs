@@ -19,12 +19,14 @@ mod unmatched;
 pub use exists::{Exists, NotExists};
 pub use flow::Flow;
 pub use input::{Input, JoinInput, JoinsOn, MaybeOptional, Optional};
-pub use interval::IntervalJoin;
+pub use interval::{ClosingInput, IntervalJoin};
 pub use keyed::KeyedStream;
 pub use mode::{Accepts, Append, AppendOnly, Changelog, MergeMode, Mode};
 pub use multi::{MultiJoin, multi_join};
 pub use owed::{BoundsGiven, NeedsBounds, NeedsTtl, TtlGiven};
-pub use policy::{Eager, EagerAfter, ExpiryPolicy, Final, GapPolicy, GapsClose, Retract, Silent, Truth, Unmatch};
+pub use policy::{
+    Eager, EagerAfter, ExpiryPolicy, Final, GapPolicy, GapsClose, Retract, Silent, Truth, Unmatch, Usual,
+};
 pub use stream::Stream;
 pub use table::Table;
 pub use unmatched::{Late, Unmatched};

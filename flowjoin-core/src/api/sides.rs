@@ -148,7 +148,7 @@ impl Placed {
     ) -> Output {
         let Placed { draft, node: id } = self;
         let kind = match &op {
-            Op::IntervalJoin { .. } => "interval",
+            Op::IntervalJoin(_) => "interval",
             _ => "join",
         };
         let name = draft.name(kind);

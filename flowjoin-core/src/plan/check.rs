@@ -220,7 +220,7 @@ fn unread_outputs(nodes: &[Node]) -> Vec<PlanError> {
         .map(|node| {
             let what = match &node.op {
                 Op::Source => format!("the stream of `{}`", node.name),
-                Op::MultiJoin { .. } | Op::IntervalJoin { .. } => format!("the result of join `{}`", node.name),
+                Op::MultiJoin { .. } | Op::IntervalJoin(_) => format!("the result of join `{}`", node.name),
                 Op::Apply { verb } => format!("the result of `{verb}`"),
                 Op::Table { .. } => format!("table `{}`", node.name),
                 Op::Union => "the result of `union`".to_string(),

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use crate::error::PlanError;
 use crate::io::erased::{AnySink, AnySource};
+use crate::op::interval_join::Spec;
 use crate::op::kernel::Kind;
 use crate::op::key_by::Batching;
 use crate::op::multi_join::{Emit, OnExpiry};
 use crate::op::{Operator, Port};
 use crate::state::StateSpec;
-use crate::time::Span;
 
 pub use stage::{Stage, Stages};
 
@@ -84,16 +84,7 @@ pub enum Op {
         tables: Vec<bool>,
     },
     /// An interval join.
-    IntervalJoin {
-        /// The least `right.time − left.time`.
-        lower: Span,
-        /// The greatest.
-        upper: Span,
-        /// One flag an input.
-        optional: [bool; 2],
-        /// Whether rows behind the watermark join what is still held.
-        joins_late: bool,
-    },
+    IntervalJoin(Spec),
     /// Writes rows.
     Sink,
 }
@@ -111,7 +102,7 @@ impl Op {
 
     /// Whether it is a join.
     pub fn is_join(&self) -> bool {
-        matches!(self, Op::MultiJoin { .. } | Op::IntervalJoin { .. })
+        matches!(self, Op::MultiJoin { .. } | Op::IntervalJoin(_))
     }
 }
 

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 pub use align::Alignments;
 pub use deploy::{Deployment, Reading};
+use node::Rest;
 pub use node::{Target, TaskNode};
 pub use times::times_of;
 
@@ -351,6 +352,11 @@ impl Task {
 
     fn on_merged(&mut self, position: usize, merged: Merged, now: ProcTime) -> Result<(), TaskError> {
         self.nodes[position].ending |= merged.status == Some(Progress::End);
+        if merged.status == Some(Progress::Active) {
+            // First of all, as nobody listens to the watermark of one that counts as idle.
+            self.nodes[position].rest = Rest::Awake;
+            self.forward(position, Progress::Active);
+        }
         if merged.watermark.is_some() {
             self.call(position, now, |node, cx| node.op.on_watermark(cx))?;
         }
@@ -364,10 +370,15 @@ impl Task {
                 self.call(position, now, |node, cx| node.op.on_flush(cx))?;
                 self.nodes[position].done = true;
             }
-            // Rows that wait for company would otherwise arrive at an input that counts as idle.
-            Progress::Idle => self.call(position, now, |node, cx| node.op.on_flush(cx))?,
-            Progress::Active | Progress::At(_) => {}
+            // Rows that wait for company would otherwise arrive at an input that counts as idle. That it is idle itself
+            // is told once it owes nothing.
+            Progress::Idle => {
+                self.nodes[position].rest = Rest::Owing;
+                return self.call(position, now, |node, cx| node.op.on_flush(cx));
+            }
+            Progress::Active | Progress::At(_) => return Ok(()),
         }
+        self.nodes[position].rest = Rest::Awake;
         self.forward(position, status);
         Ok(())
     }
@@ -418,6 +429,9 @@ impl Task {
         }
         if let Some(moved) = self.nodes[position].output_watermark() {
             self.forward(position, Progress::At(moved));
+        }
+        if let Some(status) = self.nodes[position].change_of_rest() {
+            self.forward(position, status);
         }
         Ok(())
     }

@@ -27,6 +27,17 @@ pub enum Target {
     },
 }
 
+/// Whether a node counts as idle for those downstream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Rest {
+    /// Its inputs are not idle.
+    Awake,
+    /// They are, but it will still send rows: those downstream have to wait for it.
+    Owing,
+    /// It is idle, and has said so.
+    Asleep,
+}
+
 /// A node of a plan in a task.
 pub struct TaskNode {
     pub(super) id: NodeId,
@@ -42,6 +53,7 @@ pub struct TaskNode {
     pub(super) done: bool,
     // All its inputs have ended, and that will be told.
     pub(super) ending: bool,
+    pub(super) rest: Rest,
     inputs: Vec<Merge>,
     sent: Watermark,
     hold: Hold,
@@ -60,7 +72,7 @@ impl TaskNode {
     ) -> TaskNode {
         let merge = Merge::new(inputs.len(), Rejoin::AtOnce);
         let outbox = outbox(&routes, is_sink);
-        let (done, ending, sent) = (false, false, Watermark::NONE);
+        let (done, ending, rest, sent) = (false, false, Rest::Awake, Watermark::NONE);
         let hold = Hold::default();
         TaskNode {
             id,
@@ -74,6 +86,7 @@ impl TaskNode {
             outbox,
             done,
             ending,
+            rest,
             inputs,
             sent,
             hold,
@@ -108,6 +121,17 @@ impl TaskNode {
         // That time has ended is told by the end itself: alone, it would move on those downstream whose other inputs
         // are idle and not at an end.
         (frontier != Watermark::END || !self.ending).then_some(frontier)
+    }
+
+    /// What those downstream have to be told of whether it is idle, after it has done something.
+    pub(super) fn change_of_rest(&mut self) -> Option<Progress> {
+        let rest = match self.rest {
+            Rest::Awake => return None,
+            Rest::Owing | Rest::Asleep if self.op.owes() => Rest::Owing,
+            Rest::Owing | Rest::Asleep => Rest::Asleep,
+        };
+        let before = std::mem::replace(&mut self.rest, rest);
+        (before != rest).then_some(if rest == Rest::Asleep { Progress::Idle } else { Progress::Active })
     }
 
     /// When it wants to be told of the clock.

@@ -2,6 +2,7 @@
 
 use super::{Step, StepInput, StepOutput, StepState, strategy};
 use crate::op::Port;
+use crate::op::interval_join::{Bounds, LateRows, Spec};
 use crate::op::kernel::Kind;
 use crate::op::multi_join::{Emit, OnExpiry};
 use crate::plan::{Build, Node, NodeId, Op, Plan};
@@ -54,7 +55,11 @@ fn kind(node: &Node) -> String {
         Op::MultiJoin { kinds, .. } if kinds[1] == Kind::NotExists => "where not exists".to_string(),
         Op::MultiJoin { kinds, .. } if kinds.len() == 2 => "join".to_string(),
         Op::MultiJoin { .. } => "multi join".to_string(),
-        Op::IntervalJoin { .. } => "interval join".to_string(),
+        Op::IntervalJoin(spec) => match spec.kinds[1] {
+            Kind::Exists => "interval where exists".to_string(),
+            Kind::NotExists => "interval where not exists".to_string(),
+            Kind::Required | Kind::Optional => "interval join".to_string(),
+        },
         Op::Sink => "sink".to_string(),
     }
 }
@@ -63,7 +68,7 @@ fn on(plan: &Plan, node: &Node) -> Option<String> {
     match &node.op {
         Op::KeyBy { key } if key.is_empty() => Some("key".to_string()),
         Op::KeyBy { key } | Op::Table { key, .. } => Some(key.clone()),
-        Op::MultiJoin { .. } | Op::IntervalJoin { .. } => Some(keys(plan, node)),
+        Op::MultiJoin { .. } | Op::IntervalJoin(_) => Some(keys(plan, node)),
         Op::Source | Op::Apply { .. } | Op::Union | Op::Sink => None,
     }
 }
@@ -72,8 +77,8 @@ fn detail(node: &Node) -> String {
     match (&node.op, &node.build) {
         (_, Build::Source(source)) => endpoint(&source.endpoint()),
         (_, Build::Sink(sink)) => endpoint(&sink.endpoint()),
-        (Op::IntervalJoin { lower, upper, joins_late, .. }, _) => {
-            let late = if *joins_late { ", late rows join" } else { "" };
+        (Op::IntervalJoin(Spec { bounds: Bounds { lower, upper }, late_rows, .. }), _) => {
+            let late = if *late_rows == LateRows::Join { ", late rows join" } else { "" };
             format!("right − left in [{lower}, {upper}]{late}")
         }
         _ => String::new(),
@@ -118,8 +123,8 @@ pub fn origin(plan: &Plan, id: NodeId, port: Port) -> String {
     let node = plan.node(id);
     match &node.op {
         Op::Source | Op::Table { .. } => node.name.clone(),
-        Op::MultiJoin { .. } | Op::IntervalJoin { .. } if port == Port::MAIN => node.name.clone(),
-        Op::MultiJoin { .. } | Op::IntervalJoin { .. } => node.ports[port.0].label.clone(),
+        Op::MultiJoin { .. } | Op::IntervalJoin(_) if port == Port::MAIN => node.name.clone(),
+        Op::MultiJoin { .. } | Op::IntervalJoin(_) => node.ports[port.0].label.clone(),
         Op::Apply { .. } | Op::KeyBy { .. } | Op::Sink => origin_of_input(plan, node, 0),
         Op::Union => {
             let names: Vec<String> = (0..node.inputs.len()).map(|input| origin_of_input(plan, node, input)).collect();
@@ -139,13 +144,14 @@ fn step_input(plan: &Plan, node: &Node, input: usize) -> StepInput {
     let exchanged = matches!(from.op, Op::KeyBy { .. });
     let optional = match &node.op {
         Op::MultiJoin { kinds, .. } => kinds[input] == Kind::Optional,
-        Op::IntervalJoin { optional, .. } => optional[input],
+        Op::IntervalJoin(spec) => spec.kinds[input] == Kind::Optional,
         _ => false,
     };
     let (unique, condition, gaps) = match &node.op {
         Op::MultiJoin { unique, conditions, emit, .. } => {
-            (unique[input].as_deref().map(named), conditions[input], gaps(emit[input]))
+            (unique[input].as_deref().map(named), conditions[input], gaps(emit[input], Emit::Eager))
         }
+        Op::IntervalJoin(spec) => (None, spec.condition && input == 1, gaps(spec.emit[input], Emit::Final)),
         _ => (None, false, None),
     };
     // A table that is part of the join has its name there alone.
@@ -168,9 +174,11 @@ fn named(key: &str) -> String {
     if key.is_empty() { "a function".to_string() } else { key.to_string() }
 }
 
-fn gaps(emit: Emit) -> Option<String> {
+// What is usual for a kind of join goes without saying.
+fn gaps(emit: Emit, usual: Emit) -> Option<String> {
     match emit {
-        Emit::Eager => None,
+        _ if emit == usual => None,
+        Emit::Eager => Some("at once".to_string()),
         Emit::EagerAfter(delay) => Some(format!("after {delay}")),
         Emit::Final => Some("at the end".to_string()),
     }
@@ -216,7 +224,7 @@ fn ends_with_tables(plan: &Plan, id: NodeId) -> bool {
     let mut edges = node.inputs.iter().enumerate();
     let mut above = || edges.all(|(input, edge)| is_table(input) || ends_with_tables(plan, edge.from));
     match &node.op {
-        Op::Source | Op::Sink | Op::IntervalJoin { .. } => false,
+        Op::Source | Op::Sink | Op::IntervalJoin(_) => false,
         Op::Table { .. } => node.state.iter().any(|spec| spec.shape == StateShape::Rows) || above(),
         Op::MultiJoin { on_expiry: OnExpiry::Silent, .. } => {
             node.state.iter().all(|spec| matches!(spec.keeps, Keeps::Ttl(Ttl::Forever) | Keeps::Standing)) && above()
