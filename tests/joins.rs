@@ -2,6 +2,8 @@
 //!
 //! The expectations are worked out by hand from the definitions of the joins.
 
+#[path = "joins/alignment.rs"]
+mod alignment;
 #[path = "joins/chains.rs"]
 mod chains;
 #[path = "joins/fanout.rs"]
@@ -10,6 +12,8 @@ mod fanout;
 mod held_tables;
 #[path = "joins/interval.rs"]
 mod interval;
+#[path = "joins/interval_kinds.rs"]
+mod interval_kinds;
 #[path = "joins/regular.rs"]
 mod regular;
 #[path = "joins/rows.rs"]
@@ -22,6 +26,8 @@ mod snapshot;
 mod tables;
 #[path = "joins/temporal.rs"]
 mod temporal;
+#[path = "joins/time.rs"]
+mod time;
 #[path = "joins/versions.rs"]
 mod versions;
 #[path = "joins/window.rs"]

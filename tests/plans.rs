@@ -6,8 +6,12 @@ use flowjoin::connectors::{FromStream, Memory, MemorySink};
 use flowjoin::prelude::*;
 use flowjoin::{Append, Clock};
 
+#[path = "plans/alignment.rs"]
+mod alignment;
 #[path = "plans/as_of.rs"]
 mod as_of;
+#[path = "plans/interval.rs"]
+mod interval;
 #[path = "plans/tables.rs"]
 mod tables;
 #[path = "plans/windows.rs"]

@@ -1,6 +1,8 @@
 //! Whole flows on the tokio host: the same answer on any number of tasks, backpressure, linger, clean ends, and errors
 //! and panics that say where they came from.
 
+#[path = "runtime/alignment.rs"]
+mod alignment;
 #[path = "runtime/circles.rs"]
 mod circles;
 #[path = "runtime/ends.rs"]

@@ -3,6 +3,7 @@
 //! A source is a factory of [`Reader`]s, one a partition; a sink is a factory of [`Writer`]s, one a task. Only the
 //! readers and writers are async, and only a runtime calls them: the test driver feeds and empties a flow without.
 
+pub(crate) mod aligned;
 mod by_key;
 pub mod erased;
 mod table;

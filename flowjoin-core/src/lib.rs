@@ -34,4 +34,4 @@ pub use op::snapshot_join::Loaded;
 pub use record::{Data, Event, Keyed, TimeField, TimeUnit};
 pub use state::{Clock, Ttl};
 pub use time::{EventTime, ProcTime, Span, Watermark, days, hours, millis, minutes, secs};
-pub use watermark::{Generator, Merge, Progress, Watermarks};
+pub use watermark::{Generator, InputState, InputTime, Merge, Progress, TimeFigures, Watermarks};

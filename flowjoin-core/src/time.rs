@@ -184,6 +184,13 @@ fn unit_millis(unit: &str) -> Option<i64> {
     }
 }
 
+impl Default for Watermark {
+    /// Nothing is known yet.
+    fn default() -> Self {
+        Watermark::NONE
+    }
+}
+
 impl Watermark {
     /// Nothing is known yet: rows of any time may come.
     pub const NONE: Watermark = Watermark(EventTime::MIN);

@@ -7,10 +7,12 @@
 use crate::time::{EventTime, ProcTime, Span, Watermark};
 
 mod align;
+mod hold;
 mod merge;
 
-pub use align::Alignment;
-pub use merge::{Merge, Merged, Rejoin};
+pub use align::{Align, Alignment};
+pub use hold::{Hold, Holding, InputTime, TimeFigures};
+pub use merge::{InputState, Merge, Merged, Rejoin};
 
 /// How a source tells how far event time has come; plain data, printed by explain.
 ///
@@ -130,12 +132,14 @@ pub struct Generator {
     sent: Watermark,
     quiet_since: ProcTime,
     idle: bool,
+    // It is not read, so that it is not quiet by itself.
+    paused: bool,
 }
 
 impl Generator {
     /// A generator that starts its idle clock now.
     pub fn new(strategy: Watermarks, now: ProcTime) -> Generator {
-        Generator { strategy, newest: None, sent: Watermark::NONE, quiet_since: now, idle: false }
+        Generator { strategy, newest: None, sent: Watermark::NONE, quiet_since: now, idle: false, paused: false }
     }
 
     /// A row of this time has come.
@@ -181,14 +185,25 @@ impl Generator {
         Some(Progress::Idle)
     }
 
+    /// It is not read for now: that nothing comes does not make it idle.
+    pub fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    /// It is read again; its idle clock starts now.
+    pub fn resume(&mut self, now: ProcTime) {
+        self.paused = false;
+        self.quiet_since = now;
+    }
+
     /// Whether event time is the time of arrival.
     pub fn by_arrival(&self) -> bool {
         self.strategy.field.is_none()
     }
 
-    /// When the partition will be idle if nothing comes; none if it is already, or never will be.
+    /// When the partition will be idle if nothing comes; none if it is already, is not read, or never will be.
     pub fn idle_at(&self) -> Option<ProcTime> {
-        if self.idle { None } else { self.strategy.idle.map(|after| self.quiet_since.plus(after)) }
+        if self.idle || self.paused { None } else { self.strategy.idle.map(|after| self.quiet_since.plus(after)) }
     }
 }
 
@@ -231,6 +246,15 @@ mod tests {
         assert_eq!(generator.on_rows(ProcTime::from_millis(100_000)), Some(Progress::Active));
         assert_eq!(generator.on_rows(ProcTime::from_millis(100_001)), None);
         assert_eq!(generator.on_clock(ProcTime::from_millis(160_001)), Some(Progress::Idle));
+    }
+
+    #[test]
+    fn a_partition_that_is_not_read_is_not_idle() {
+        let mut generator = Generator::new(Watermarks::of_field("t").idle(minutes(1)), ProcTime::default());
+        generator.pause();
+        assert_eq!((generator.idle_at(), generator.on_clock(ProcTime::from_millis(600_000))), (None, None));
+        generator.resume(ProcTime::from_millis(600_000));
+        assert_eq!(generator.idle_at(), Some(ProcTime::from_millis(660_000)));
     }
 
     #[test]

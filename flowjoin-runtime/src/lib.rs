@@ -2,6 +2,7 @@
 //!
 //! All decisions are in the tasks of the core; here is only the waiting.
 
+mod aligned;
 mod clock;
 mod config;
 mod error;
@@ -15,5 +16,5 @@ mod shell;
 
 pub use config::Config;
 pub use error::{Error, Result};
-pub use report::{InputReport, Report, StepReport};
+pub use report::{InputReport, Report, StepReport, StepTime};
 pub use run::{RunFlow, Running};

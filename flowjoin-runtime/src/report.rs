@@ -4,11 +4,16 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use flowjoin_core::plan::Op;
 use flowjoin_core::plan::explain::Explain;
-use flowjoin_core::plan::{NodeId, Op};
-use flowjoin_core::{Account, OpFigures};
+use flowjoin_core::task::{TaskId, times_of};
+use flowjoin_core::{Account, InputTime, OpFigures};
 
-use crate::shell::Shared;
+pub use time::StepTime;
+
+use crate::shell::{Figures, Shared};
+
+mod time;
 
 /// Where all rows of a flow have gone, up to the moment it was made.
 #[derive(Clone, Debug)]
@@ -40,6 +45,8 @@ pub struct StepReport {
     pub emitted: u64,
     /// Bytes of state.
     pub state_bytes: u64,
+    /// How far event time has come there, and what keeps it.
+    pub time: StepTime,
 }
 
 /// Where the rows of one input have gone.
@@ -52,36 +59,47 @@ pub struct InputReport {
     pub account: Account,
     /// Rows held.
     pub state_rows: u64,
+    /// How far event time has come there, and whether it is waited for.
+    pub time: InputTime,
 }
 
 impl Report {
     /// The figures of all tasks, added up.
-    pub(crate) fn of<'a>(
-        shared: &Shared,
-        figures: impl Iterator<Item = &'a (NodeId, OpFigures)>,
-        elapsed: Duration,
-    ) -> Report {
+    pub(crate) fn of(shared: &Shared, told: &[Figures], elapsed: Duration) -> Report {
         let plan = &shared.plan;
         let mut sums = vec![OpFigures::default(); plan.nodes().len()];
-        for (node, figures) in figures {
+        for (node, figures) in told.iter().flat_map(|told| &told.rows) {
             sums[node.0].add(figures);
         }
+        let by_task = told.iter().enumerate();
+        let times =
+            by_task.flat_map(|(task, told)| told.times.iter().map(move |(node, t)| (TaskId(task), *node, t.clone())));
+        let times = times_of(plan.nodes().len(), &shared.readings, times);
         let explain = Explain::of(plan);
         // A table has bad and orphan changes of its own.
         let counted = |op: &Op| op.is_join() || matches!(op, Op::Source | Op::Table { .. } | Op::Sink);
-        let steps = plan.nodes().iter().zip(sums).zip(explain.steps).filter(|((node, _), _)| counted(&node.op));
-        let steps = steps.map(|((_, sum), step)| {
+        let steps = plan.nodes().iter().zip(sums).zip(times).zip(explain.steps);
+        let steps = steps.filter(|(((node, _), _), _)| counted(&node.op));
+        let steps = steps.map(|(((_, sum), time), step)| {
             let names: Vec<String> = match step.inputs.is_empty() {
                 true => vec![step.name.clone()],
                 false => step.inputs.iter().map(|input| input.name.clone()).collect(),
+            };
+            let at = StepTime::of(&step.kind, &names, time.clone(), shared.clock.now());
+            let is_source = step.inputs.is_empty();
+            let time_of = |index: usize| match is_source {
+                true => at.of_source(),
+                false => time.inputs.get(index).copied().unwrap_or_default(),
             };
             let input = |(index, name): (usize, String)| InputReport {
                 name,
                 account: sum.accounts.get(index).copied().unwrap_or_default(),
                 state_rows: sum.state_rows.get(index).copied().unwrap_or_default(),
+                time: time_of(index),
             };
             StepReport {
                 inputs: names.into_iter().enumerate().map(input).collect(),
+                time: at,
                 name: step.name,
                 kind: step.kind,
                 emitted: sum.emitted,
@@ -181,6 +199,9 @@ impl fmt::Display for Report {
                 grouped(held),
                 step.state_bytes as f64 / 1_048_576.0
             )?;
+        }
+        for step in &self.steps {
+            time::line(step, f)?;
         }
         Ok(())
     }

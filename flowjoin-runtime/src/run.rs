@@ -15,6 +15,7 @@ use flowjoin_core::task::{Deployment, Reading, Task, TaskId};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
+use crate::aligned::Aligned;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -23,7 +24,7 @@ use crate::inbox::{Inbox, Letter};
 use crate::pace::Pace;
 use crate::progress;
 use crate::report::Report;
-use crate::shell::{Shared, Shell, Source, io_error};
+use crate::shell::{Figures, Shared, Shell, Source, io_error};
 
 /// Runs a [`Flow`] on tokio.
 pub trait RunFlow {
@@ -82,7 +83,7 @@ impl Running {
     /// Where all rows have gone so far, at most a fifth of a second old.
     pub fn figures(&self) -> Report {
         let all = self.shared.figures.lock().unwrap_or_else(PoisonError::into_inner);
-        Report::of(&self.shared, all.iter().flatten(), self.began.elapsed())
+        Report::of(&self.shared, &all, self.began.elapsed())
     }
 
     /// Stops reading; what has been read goes through to the sinks.
@@ -149,7 +150,7 @@ fn open(plan: &Arc<Plan>, config: &Config) -> Result<Opened> {
         Deployment::new(plan.clone(), config.parallelism, batching, clock.now(), |source| source.partitions());
     let name = plan.name().to_string();
     let deployment = deployment.map_err(|cause| Error::Io { name, cause })?;
-    let Deployment { tasks, readings, links, .. } = deployment;
+    let Deployment { tasks, readings, links, alignments, .. } = deployment;
     let mut bad = BTreeMap::new();
     for node in plan.nodes() {
         if let Build::Source(source) = &node.build {
@@ -163,11 +164,13 @@ fn open(plan: &Arc<Plan>, config: &Config) -> Result<Opened> {
         plan: plan.clone(),
         clock,
         page_rows: config.page_rows,
-        figures: Mutex::new(vec![Vec::new(); tasks.len()]),
+        figures: Mutex::new(vec![Figures::default(); tasks.len()]),
+        readings: readings.clone(),
         bad,
         done: readings.iter().map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect(),
         longest_call: AtomicU64::new(0),
         cut_short: AtomicBool::new(false),
+        aligned: Aligned::new(alignments),
     });
     let paces = paces(&tasks, &links, &readers);
     Ok(Opened { tasks, links, readers, writers, paces, shared, readings })

@@ -11,12 +11,13 @@ use flowjoin_core::io::erased::{AnyReader, AnyWriter};
 use flowjoin_core::io::{BadRecords, ReadStatus};
 use flowjoin_core::op::source::AnyPage;
 use flowjoin_core::plan::{NodeId, Plan};
-use flowjoin_core::task::{Effect, Task, TaskError, TaskInput};
-use flowjoin_core::{IoError, OpFigures, ProcTime, Progress};
+use flowjoin_core::task::{Effect, Reading, Task, TaskError, TaskInput};
+use flowjoin_core::{IoError, OpFigures, ProcTime, Progress, TimeFigures};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, watch};
 
+use crate::aligned::Aligned;
 use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::inbox::{Inbox, Letter};
@@ -28,7 +29,9 @@ pub struct Shared {
     pub clock: Clock,
     pub page_rows: usize,
     /// The last figures of each task.
-    pub figures: Mutex<Vec<Vec<(NodeId, OpFigures)>>>,
+    pub figures: Mutex<Vec<Figures>>,
+    /// Which task reads which partition.
+    pub readings: Vec<Reading>,
     /// The policy for bad records of each source.
     pub bad: BTreeMap<NodeId, Mutex<Box<dyn BadRecords>>>,
     /// How much of how much each reading has done.
@@ -37,6 +40,15 @@ pub struct Shared {
     pub longest_call: AtomicU64,
     /// Whether the run was stopped before all that there is was read.
     pub cut_short: AtomicBool,
+    /// Which partitions may be read.
+    pub aligned: Aligned,
+}
+
+/// What a task tells of its operators.
+#[derive(Clone, Default)]
+pub struct Figures {
+    pub rows: Vec<(NodeId, OpFigures)>,
+    pub times: Vec<(NodeId, TimeFigures)>,
 }
 
 /// A partition that a task reads.
@@ -69,6 +81,8 @@ enum Event {
     Inboxless,
     Page(Read),
     Paced,
+    Freed,
+    Publish,
     Clock,
     Stop,
 }
@@ -82,32 +96,44 @@ impl Shell {
         let mut reads: Reads = FuturesUnordered::new();
         // Readers that wait until the lead rule lets them read on.
         let mut parked: Vec<Source> = std::mem::take(&mut self.sources);
+        // Readers that are ahead of others of their group.
+        let mut ahead: Vec<Source> = Vec::new();
+        // When the figures were last published, and whether they have changed since.
         let mut published = Instant::now();
+        let mut stale = false;
         let mut written = None;
         let mut has_inbox = true;
         while !self.task.is_done() {
             // Nothing can come any more, and the end has not: a neighbour failed, and will say why.
-            if !has_inbox && reads.is_empty() && parked.is_empty() {
+            if !has_inbox && reads.is_empty() && parked.is_empty() && ahead.is_empty() {
                 return Err(Error::Cancelled);
             }
-            let event = self.wait(&mut reads, !parked.is_empty(), has_inbox, written).await;
+            let event = self
+                .wait(&mut reads, (!parked.is_empty(), slots(&ahead)), has_inbox, (written, stale.then_some(published)))
+                .await;
             match event {
                 Event::Letter((inlet, message)) => self.hand_in(TaskInput::Message(inlet, message))?,
                 Event::Inboxless => has_inbox = false,
-                Event::Paced => reads.extend(parked.drain(..).map(|source| read(source, self.shared.page_rows))),
+                Event::Paced => self.read(&mut parked, &mut reads, &mut ahead)?,
+                Event::Freed => self.free(&mut ahead, &mut parked)?,
                 Event::Page((source, page)) => {
                     parked.extend(self.on_page(source, page)?);
                 }
+                Event::Publish => {}
                 Event::Clock => {
                     self.hand_in(TaskInput::Clock)?;
                     self.flush(&mut written).await?;
                 }
-                Event::Stop => self.stop(&mut reads, &mut parked).await?,
+                Event::Stop => {
+                    ahead.clear();
+                    self.stop(&mut reads, &mut parked).await?;
+                }
             }
             if self.perform().await? {
                 written.get_or_insert_with(Instant::now);
             }
-            if published.elapsed() > PUBLISH_EVERY {
+            stale = published.elapsed() <= PUBLISH_EVERY;
+            if !stale {
                 self.publish();
                 published = Instant::now();
             }
@@ -122,18 +148,65 @@ impl Shell {
         Ok(())
     }
 
-    async fn wait(&mut self, reads: &mut Reads, parked: bool, has_inbox: bool, written: Option<Instant>) -> Event {
+    // Reads on, but for those that are too far ahead of their group.
+    fn read(&mut self, parked: &mut Vec<Source>, reads: &mut Reads, ahead: &mut Vec<Source>) -> Result<()> {
+        for source in parked.drain(..) {
+            if self.is_ahead(&source) {
+                self.hand_in(TaskInput::Paused { source: source.node, slot: source.slot })?;
+                ahead.push(source);
+            } else {
+                reads.push(read(source, self.shared.page_rows));
+            }
+        }
+        Ok(())
+    }
+
+    // Others of their group have come near.
+    fn free(&mut self, ahead: &mut Vec<Source>, parked: &mut Vec<Source>) -> Result<()> {
+        for source in std::mem::take(ahead) {
+            if self.is_ahead(&source) {
+                ahead.push(source);
+            } else {
+                self.hand_in(TaskInput::Resumed { source: source.node, slot: source.slot })?;
+                parked.push(source);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_ahead(&self, source: &Source) -> bool {
+        self.shared.aligned.is_paused(self.task.id(), source.node, source.slot)
+    }
+
+    async fn wait(
+        &mut self,
+        reads: &mut Reads,
+        (parked, ahead): (bool, Vec<(NodeId, usize)>),
+        has_inbox: bool,
+        (written, unpublished): (Option<Instant>, Option<Instant>),
+    ) -> Event {
         let clock = self.shared.clock;
         let deadline = self.task.deadline().map(|at| clock.instant(at));
         let flush = written.map(|at| tokio::time::Instant::from_std(at + FLUSH_AFTER));
         let wake = deadline.into_iter().chain(flush).min();
+        let publish = unpublished.map(|at| tokio::time::Instant::from_std(at + PUBLISH_EVERY));
         let pace = self.pace.clone();
+        let (aligned, task) = (&self.shared.aligned, self.task.id());
         // A source that always has rows must not keep the task from the rest.
-        if *self.stop.borrow() && (!reads.is_empty() || parked) {
+        let to_read = !reads.is_empty() || parked || !ahead.is_empty();
+        if *self.stop.borrow() && to_read {
             return Event::Stop;
         }
         if wake.is_some_and(|at| at <= tokio::time::Instant::now()) {
             return Event::Clock;
+        }
+        // Nor is a task waited for that reads nothing because others of its group are behind.
+        if let Some((pace, member)) = &pace
+            && !parked
+            && reads.is_empty()
+            && !ahead.is_empty()
+        {
+            pace.on_wait(*member);
         }
         // A reader that has nothing ready is not waited for by its peers.
         if let Some((pace, member)) = &pace
@@ -152,8 +225,10 @@ impl Shell {
             letter = self.inbox.next(), if has_inbox => letter.map_or(Event::Inboxless, Event::Letter),
             Some(read) = reads.next(), if !reads.is_empty() => Event::Page(read),
             () = may_read(pace), if parked => Event::Paced,
+            () = aligned.freed(task, &ahead), if !ahead.is_empty() => Event::Freed,
             () = sleep(wake), if wake.is_some() => Event::Clock,
-            () = stopped(&mut self.stop), if !reads.is_empty() || parked => Event::Stop,
+            () = sleep(publish), if publish.is_some() => Event::Publish,
+            () = stopped(&mut self.stop), if to_read => Event::Stop,
         }
     }
 
@@ -205,7 +280,8 @@ impl Shell {
 
     // Sources are read no further; what has been read goes through to the sinks.
     async fn stop(&mut self, reads: &mut Reads, parked: &mut Vec<Source>) -> Result<()> {
-        let mut slots: Vec<(NodeId, usize)> = parked.drain(..).map(|source| (source.node, source.slot)).collect();
+        let mut slots = slots(parked);
+        parked.clear();
         // A page that has just been read is not thrown away.
         while let std::task::Poll::Ready(Some((source, page))) = futures::poll!(reads.next()) {
             let slot = (source.node, source.slot);
@@ -256,6 +332,9 @@ impl Shell {
                         policy.note(record).map_err(|cause| io_error(&self.shared.plan, node, cause))?;
                     }
                 }
+                Effect::Partition(source, slot, progress) => {
+                    self.shared.aligned.hear(self.task.id(), source, slot, progress);
+                }
                 Effect::Reached(..) => {}
             }
         }
@@ -275,7 +354,7 @@ impl Shell {
     }
 
     fn publish(&self) {
-        let figures = self.task.figures();
+        let figures = Figures { rows: self.task.figures(), times: self.task.times() };
         let mut all = self.shared.figures.lock().unwrap_or_else(PoisonError::into_inner);
         all[self.task.id().0] = figures;
     }
@@ -315,6 +394,10 @@ async fn may_read(pace: Option<(Arc<Pace>, usize)>) {
     if let Some((pace, member)) = pace {
         pace.may_read(member).await;
     }
+}
+
+fn slots(sources: &[Source]) -> Vec<(NodeId, usize)> {
+    sources.iter().map(|source| (source.node, source.slot)).collect()
 }
 
 // Returns when the run is to stop; a handle that was dropped stops nothing.

@@ -6,6 +6,7 @@
 mod output;
 mod script;
 mod tables;
+mod unread;
 
 pub use output::Output;
 pub use script::ScriptError;
@@ -18,11 +19,13 @@ use flowjoin_core::io::erased::AnySource;
 use flowjoin_core::op::key_by::Batching;
 use flowjoin_core::op::source::AnyPage;
 use flowjoin_core::plan::{Build, Node, NodeId, Op, Plan};
-use flowjoin_core::task::{Deployment, Effect, Inlet, Message, Reading, Task, TaskId, TaskInput};
+use flowjoin_core::task::{Deployment, Effect, Inlet, Message, Reading, Task, TaskId, TaskInput, times_of};
 use flowjoin_core::watermark::{Merge, Rejoin};
 use flowjoin_core::{
-    Event, EventTime, Flow, OpFigures, PlanErrors, ProcTime, Progress, RecordError, Span, Watermark, millis,
+    Event, EventTime, Flow, OpFigures, PlanErrors, ProcTime, Progress, RecordError, Span, TimeFigures, Watermark,
+    millis,
 };
+use unread::Unread;
 
 /// A flow under test.
 ///
@@ -52,10 +55,12 @@ pub struct TestFlow {
     mail: VecDeque<(TaskId, Inlet, Message)>,
     // Who reads each partition of each source, and as which of its own.
     readers: BTreeMap<(NodeId, usize), (TaskId, usize)>,
+    readings: Vec<Reading>,
     now: ProcTime,
     newest: EventTime,
     sinks: BTreeMap<NodeId, SinkLog>,
     bad: Vec<RecordError>,
+    unread: Unread,
 }
 
 struct SinkLog {
@@ -122,7 +127,7 @@ impl TestFlow {
             Ok(partitions.iter().find(is_it).map_or(1, |&(_, count)| count))
         };
         let deployment = Deployment::new(plan.clone(), parallelism, batching, now, count);
-        let Ok(Deployment { tasks, readings, .. }) = deployment else {
+        let Ok(Deployment { tasks, readings, alignments, .. }) = deployment else {
             unreachable!("the count of partitions is given here")
         };
         let mut sinks = BTreeMap::new();
@@ -138,10 +143,12 @@ impl TestFlow {
             tasks,
             mail: VecDeque::new(),
             readers,
+            readings,
             now,
             newest: EventTime::MIN,
             sinks,
             bad: Vec::new(),
+            unread: Unread::new(alignments),
         };
         for task in 0..test.tasks.len() {
             test.run_task(task, |task, now| task.start(now));
@@ -202,6 +209,7 @@ impl TestFlow {
             self.run_task(task, |task, now| task.handle(TaskInput::Clock, now));
         }
         self.settle();
+        self.read_on();
         self
     }
 
@@ -275,12 +283,26 @@ impl TestFlow {
     /// # Panics
     /// If there is no step of this name.
     pub fn figures(&self, name: &str) -> OpFigures {
+        self.figures_of(self.step(name))
+    }
+
+    /// How far event time has come at a source, join or sink, over all its tasks, and which input holds it back; the
+    /// inputs of a source are its partitions.
+    ///
+    /// # Panics
+    /// If there is no step of this name.
+    pub fn time(&self, name: &str) -> TimeFigures {
+        let id = self.step(name);
+        let told =
+            self.tasks.iter().flat_map(|task| task.times().into_iter().map(|(node, time)| (task.id(), node, time)));
+        times_of(self.plan.nodes().len(), &self.readings, told).swap_remove(id.0)
+    }
+
+    fn step(&self, name: &str) -> NodeId {
         let named = || self.plan.nodes().iter().filter(|node| node.name == name);
         // A table has the name of its source, unless it is given another.
         let node = named().find(|node| matches!(node.op, Op::Table { .. })).or(named().next());
-        self.figures_of(
-            node.unwrap_or_else(|| panic!("no step is named `{name}`; there is {}", self.names_of(|_| true))).id,
-        )
+        node.unwrap_or_else(|| panic!("no step is named `{name}`; there is {}", self.names_of(|_| true))).id
     }
 
     fn figures_of(&self, id: NodeId) -> OpFigures {
@@ -345,8 +367,7 @@ impl TestFlow {
         let Some(&(task, slot)) = self.readers.get(&(source, partition)) else {
             panic!("`{}` has no partition {partition}", self.plan.node(source).name)
         };
-        self.run_task(task.0, |task, now| task.handle(input(slot), now));
-        self.settle();
+        self.read(task, input(slot));
         self
     }
 
@@ -370,6 +391,7 @@ impl TestFlow {
     fn perform(&mut self, task: usize, effect: Effect) {
         match effect {
             Effect::Send(to, inlet, message) => self.mail.push_back((to, inlet, message)),
+            Effect::Partition(source, slot, progress) => self.unread.hear(TaskId(task), source, slot, progress),
             Effect::Bad(_, records) => self.bad.extend(records),
             Effect::Write(node, batch) => {
                 let Build::Sink(sink) = &self.plan.node(node).build else { return };

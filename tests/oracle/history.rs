@@ -95,7 +95,6 @@ pub fn timed(inputs: usize, times: std::ops::Range<i64>) -> impl Strategy<Value 
 pub struct Frontier {
     inputs: Vec<(i64, State)>,
     at: i64,
-    slept: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,16 +106,11 @@ enum State {
 
 impl Frontier {
     pub fn new(inputs: usize) -> Frontier {
-        Frontier { inputs: vec![(i64::MIN, State::Active); inputs], at: i64::MIN, slept: false }
+        Frontier { inputs: vec![(i64::MIN, State::Active); inputs], at: i64::MIN }
     }
 
     pub fn at(&self) -> i64 {
         self.at
-    }
-
-    /// Whether there was a time without an active input, before the end of all.
-    pub fn has_slept(&self) -> bool {
-        self.slept
     }
 
     pub fn has_ended(&self, input: usize) -> bool {
@@ -139,7 +133,6 @@ impl Frontier {
         }
         let of = |state| self.inputs.iter().filter(move |input| input.1 == state).map(|input| input.0);
         let frontier = of(State::Active).min().or(of(State::Idle).max()).unwrap_or(i64::MAX);
-        self.slept |= of(State::Active).next().is_none() && of(State::Idle).next().is_some();
         self.at = self.at.max(frontier);
     }
 }

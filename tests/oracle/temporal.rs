@@ -259,12 +259,10 @@ struct Came {
 }
 
 fn hear(t: &mut TestFlow, model: &mut Model<'_>, came: &mut Came) -> Result<(), TestCaseError> {
-    // Those downstream do not wait for a join whose inputs are all idle, so what it then has to correct may be late.
-    let slept = model.spec.correct.is_some() && model.frontier.has_slept();
     let mut newest = std::collections::BTreeMap::new();
     for (kind, pair, time) in taken::<Pair>(t, "out") {
         prop_assert_eq!(time.as_millis(), pair.0.stamp, "a result has the time of its probe");
-        prop_assert!(slept || !model.sent.is_late(time), "{:?} came behind {}", pair, model.sent);
+        prop_assert!(!model.sent.is_late(time), "{:?} came behind {}", pair, model.sent);
         if kind.adds() {
             if model.spec.correct.is_none() {
                 prop_assert_eq!(kind, RowKind::Insert);
@@ -280,7 +278,7 @@ fn hear(t: &mut TestFlow, model: &mut Model<'_>, came: &mut Came) -> Result<(), 
     }
     for (_, unmatched, time) in taken::<Unmatched<Row>>(t, "alone") {
         prop_assert_eq!(time.as_millis(), unmatched.row.stamp);
-        prop_assert!(slept || !model.sent.is_late(time), "{:?} came behind {}", unmatched, model.sent);
+        prop_assert!(!model.sent.is_late(time), "{:?} came behind {}", unmatched, model.sent);
         came.alone.push((unmatched.row, unmatched.reason));
     }
     for progress in t.take_progress("out") {
@@ -304,11 +302,9 @@ fn check_step(t: &TestFlow, model: &Model<'_>, came: &Came) -> Result<(), TestCa
     let figures = t.figures("join");
     prop_assert_eq!(figures.state_rows, model.held());
     // The watermark is held back by what may be corrected, and by nothing else.
-    if !model.frontier.has_slept() {
-        let kept = model.probes.iter().filter(|probe| probe.kept).map(|probe| probe.row.stamp);
-        let expected = kept.min().unwrap_or(i64::MAX).min(model.frontier.at());
-        prop_assert_eq!(model.sent.time().as_millis(), expected);
-    }
+    let kept = model.probes.iter().filter(|probe| probe.kept).map(|probe| probe.row.stamp);
+    let expected = kept.min().unwrap_or(i64::MAX).min(model.frontier.at());
+    prop_assert_eq!(model.sent.time().as_millis(), expected);
     let [probes, versions] = &figures.accounts[..] else { unreachable!("a join of two inputs") };
     prop_assert_eq!(probes.late, model.late.len() as u64);
     prop_assert_eq!((versions.rows, versions.late), (model.versions.len() as u64, model.late_versions));

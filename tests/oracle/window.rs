@@ -269,8 +269,7 @@ fn hear(t: &mut TestFlow, model: &mut Model<'_>, came: &mut Came) -> Result<(), 
     let has_lateness = model.spec.join.lateness.as_millis() > 0;
     for (kind, joined, time) in taken::<Joined>(t, "out") {
         prop_assert!(kind == RowKind::Insert || has_lateness);
-        // Those downstream do not wait for a join whose inputs are all idle, so what it then has to say may be late.
-        let is_early = model.frontier.has_slept() || !model.sent.is_late(time);
+        let is_early = !model.sent.is_late(time);
         prop_assert!(is_early, "{:?} at {} came behind {}", joined, time, model.sent);
         // A session may have become longer since a result was told.
         let time = if is_session && has_lateness { 0 } else { time.as_millis() };
@@ -280,7 +279,7 @@ fn hear(t: &mut TestFlow, model: &mut Model<'_>, came: &mut Came) -> Result<(), 
     }
     for input in 0..model.spec.inputs() {
         for (_, unmatched, time) in taken::<Unmatched<Row>>(t, &format!("unmatched {input}")) {
-            let is_early = model.frontier.has_slept() || !model.sent.is_late(time);
+            let is_early = !model.sent.is_late(time);
             prop_assert!(is_early, "{:?} at {} came behind {}", unmatched, time, model.sent);
             came.unmatched[input].push((unmatched.row, unmatched.reason));
         }
@@ -317,7 +316,7 @@ fn check_step(t: &TestFlow, model: &Model<'_>, came: &Came, steady: bool) -> Res
         prop_assert_eq!(sorted(came.unmatched[input].clone()), unmatched);
         prop_assert_eq!(t.figures("join").state_rows[input], held);
     }
-    if steady && !model.frontier.has_slept() {
+    if steady {
         prop_assert_eq!(model.sent.time().as_millis(), model.should_be_sent());
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! the result.
 
 use flowjoin::prelude::*;
-use flowjoin::{EagerAfter, Final, Retract, Silent, Table, Unmatch};
+use flowjoin::{Eager, EagerAfter, Final, Retract, Silent, Table, Unmatch};
 
 #[derive(Clone, Serialize, Deserialize, Event, Keyed)]
 #[event(time = at)]
@@ -29,6 +29,21 @@ fn append_only(flow: &Flow) {
         .into_tuples()
         .sink_to(sink("of-3"));
     stream("a").where_exists(stream("b")).ttl(hours(1)).into_rows().sink_to(sink("known"));
+    // Near in time, a row comes out once and is never taken back.
+    stream("a").where_exists(stream("b")).between(-secs(5), secs(5)).into_rows().sink_to(sink("near"));
+    stream("a")
+        .where_not_exists(stream("b"))
+        .on(|a, b| a.worth == b.worth)
+        .between(secs(0), secs(5))
+        .into_rows()
+        .sink_to(sink("far"));
+    stream("a").interval_join(stream("b").optional()).between(secs(0), secs(5)).into_tuples().sink_to(sink("closed"));
+    stream("a")
+        .interval_join(stream("b"))
+        .on(|a, b| Some(a.worth? < b.worth?))
+        .between(secs(0), secs(5))
+        .into_tuples()
+        .sink_to(sink("dearer"));
     stream("a").join(stream("b")).on(|a, b| a.worth == b.worth).ttl(hours(1)).into_tuples().sink_to(sink("worth"));
 }
 
@@ -42,6 +57,18 @@ fn changelogs(flow: &Flow) {
         .ttl(hours(1))
         .into_tuples()
         .sink_to(sink("delayed"));
+    // A gap that is told before its interval has closed may be filled.
+    stream("a")
+        .interval_join(stream("b").optional().emit(Eager))
+        .between(secs(0), secs(5))
+        .into_tuples()
+        .sink_to(sink("early"));
+    stream("a")
+        .optional()
+        .interval_join(stream("b").optional().emit(EagerAfter(secs(1))))
+        .between(secs(0), secs(5))
+        .select(|a, b| (a.map(|a| a.id), b.map(|b| b.id)))
+        .sink_to(sink("soon"));
     stream("a").join(stream("b")).ttl(hours(1)).on_expiry(Retract).into_tuples().sink_to(sink("recent"));
     stream("a").where_not_exists(table.clone()).keep_forever().into_rows().sink_to(sink("unknown"));
     let (known, (_, unused)) = stream("a").where_exists(table.clone()).keep_forever().into_rows_with_unmatched();

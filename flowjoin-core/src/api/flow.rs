@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::mode::Append;
 use super::stream::Stream;
 use crate::error::{PlanError, PlanErrors};
+use crate::io::aligned::Aligned;
 use crate::io::erased::erase_source;
 use crate::io::{ByKey, StreamSource};
 use crate::op::Port;
@@ -15,6 +16,7 @@ use crate::plan::explain::Explain;
 use crate::plan::{Build, ChangeMode, Node, NodeId, Op, Plan, PortInfo};
 use crate::record::Event;
 use crate::state::StateSpec;
+use crate::watermark::Align;
 
 /// A program that joins streams: sources are opened on it, and it is explained, tested and run.
 ///
@@ -158,6 +160,31 @@ impl Flow {
             && let Op::Table { plain, .. } = &mut node.op
         {
             *plain = false;
+        }
+    }
+
+    /// Puts the source that a step is read from into a group.
+    pub(crate) fn align(&self, step: NodeId, align: Align, place: &'static Location<'static>) {
+        let mut draft = self.draft();
+        let mut id = step;
+        // A table stands behind the exchange that its changes come through.
+        while let Slot::Node(node) = &draft.nodes[id.0]
+            && let (Op::KeyBy { .. } | Op::Table { .. }, [edge]) = (&node.op, &node.inputs[..])
+        {
+            id = edge.from;
+        }
+        if align.max_drift.is_negative() {
+            let message =
+                format!("sources cannot be kept within {} of each other: give a span of zero or more", align.max_drift);
+            draft.errors.push(PlanError { message, place });
+        } else if let Slot::Node(node) = &mut draft.nodes[id.0]
+            && let Build::Source(source) = &node.build
+        {
+            node.build = Build::Source(Arc::new(Aligned::new(source.clone(), align)));
+        } else {
+            let message = "only what is read can wait: call `.align(..)` on the stream or table as it was opened, before \
+                           anything else is done with it";
+            draft.errors.push(PlanError { message: message.to_string(), place });
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::flow::Output;
 use super::keyed::KeyedStream;
 use super::mode::{Changelog, Mode};
-use super::policy::{Eager, GapPolicy};
+use super::policy::{GapPolicy, Usual};
 use crate::key::Key;
 use crate::op::joined::Identity;
 use crate::op::kernel::Kind;
@@ -17,7 +17,7 @@ use crate::state::Ttl;
 
 /// An input that may be missing in the result; made by `.optional()`. When its gap is told, is its policy.
 #[derive(Clone)]
-pub struct Optional<I, P = Eager> {
+pub struct Optional<I, P = Usual> {
     pub(super) input: I,
     pub(super) policy: P,
 }
@@ -34,7 +34,8 @@ pub struct Input {
     pub(super) output: Output,
     pub(super) ttl: Option<Ttl>,
     pub(super) kind: Kind,
-    pub(super) emit: Emit,
+    // When its gap is told, if that is said.
+    pub(super) emit: Option<Emit>,
     pub(super) mode: ChangeMode,
     // What it has to hold with the inputs before it, besides the key.
     pub(super) condition: Option<Condition>,
@@ -120,7 +121,7 @@ impl<K: Key, T: Data, M: Mode> JoinInput for KeyedStream<K, T, M> {
             output: self.out,
             ttl: self.ttl,
             kind: Kind::Required,
-            emit: Emit::Eager,
+            emit: None,
             mode: M::MODE,
             condition: None,
             unique,

@@ -8,26 +8,50 @@
 //!
 //! Both sides keep their rows by key and time. A left row leaves when the watermark passes its time + upper, a right row
 //! when it passes its time − lower: from then on a partner could only be late. A row that leaves without a partner comes
-//! out once: as a result with `None` for an optional side, else on the unmatched output. So the result is append-only.
-//! Rows behind the watermark go to the late output.
+//! out once: as a result with `None` for an optional side, else on the unmatched output. So the result is append-only,
+//! unless a gap is to be told earlier (`.emit(Eager)`), which a partner then takes back. Rows behind the watermark go to
+//! the late output.
 
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::arity::MergedMode;
 use super::arity::Rows2;
-use super::input::{JoinInput, JoinsOn};
-use super::mode::Append;
-use super::owed::NeedsBounds;
+use super::input::{JoinInput, JoinsOn, MaybeOptional, Optional};
+use super::keyed::KeyedStream;
+use super::mode::{Append, Mode};
+use super::multi::{MultiJoin, mode_of};
+use super::owed::{NeedsBounds, NeedsTtl};
+use super::policy::{GapPolicy, Truth};
 use super::sides::{JoinDraft, Placed};
 use super::stream::Stream;
 use super::unmatched::{Late, Unmatched};
-use crate::op::interval_join::{Bounds, IntervalJoin as IntervalJoinOp, LateRows};
-use crate::op::kernel::Kind;
-use crate::plan::{ChangeMode, Op};
+use crate::key::Key;
+use crate::op::interval_join::{Bounds, IntervalJoin as IntervalJoinOp, LateRows, Spec};
+use crate::op::multi_join::Emit;
+use crate::plan::Op;
 use crate::record::Data;
 use crate::state::{Keeps, StateShape};
 use crate::time::{Span, millis};
+
+/// An input of a join that is bounded in time, where a gap closes by itself.
+pub trait ClosingInput: JoinInput {
+    /// What that makes of the result: append-only, unless its gap is told earlier.
+    type Closing: Mode;
+}
+
+impl<K: Key, T: Data, M: Mode> ClosingInput for KeyedStream<K, T, M> {
+    type Closing = Append;
+}
+
+impl<K: Key, T: Data, M: Mode, P: GapPolicy> ClosingInput for Optional<KeyedStream<K, T, M>, P> {
+    type Closing = P::Closing;
+}
+
+impl<K: Key, T: Data, M: Mode> ClosingInput for MaybeOptional<KeyedStream<K, T, M>> {
+    type Closing = Append;
+}
 
 /// A join of two inputs on one key and an interval of time; end it with `.select(..)`.
 #[must_use = "a join does nothing until `.select(..)`"]
@@ -55,18 +79,19 @@ impl<A, B> NeedsBounds<IntervalJoin<A, B>> {
     /// Which rows make a pair: `right.time − left.time` from `lower` to `upper`, both ends included.
     #[track_caller]
     pub fn between(self, lower: Span, upper: Span) -> IntervalJoin<A, B> {
-        let place = Location::caller();
-        let stage = match self.0.stage {
-            Stage::Unbounded(draft) => {
-                if lower > upper {
-                    draft.flow().report(empty_interval(lower, upper), place);
-                }
-                let bounds = Bounds { lower, upper };
-                Stage::Bounded { placed: draft.place(), bounds, asked: [lower, upper], late_rows: LateRows::Aside }
-            }
-            bounded @ Stage::Bounded { .. } => bounded,
-        };
-        IntervalJoin { stage, inputs: PhantomData }
+        self.0.bounded((lower, upper), Location::caller())
+    }
+
+    /// A pair is a match only where the condition holds, besides the key and the interval. `None` is unknown, which is no
+    /// match. The function must answer the same for the same rows.
+    pub fn on<R, F>(self, condition: F) -> Self
+    where
+        A: JoinInput,
+        B: JoinInput,
+        R: Truth,
+        F: for<'a> Fn(&'a A::Row, &'a B::Row) -> R + Send + Sync + 'static,
+    {
+        NeedsBounds(self.0.on(condition))
     }
 
     /// Names the join: the identity of its state and its figures.
@@ -81,10 +106,55 @@ fn empty_interval(lower: Span, upper: Span) -> String {
 }
 
 impl<A, B> IntervalJoin<A, B> {
-    fn set_name(&mut self, name: String) {
+    // A semi or anti join, of rows that are near in time.
+    pub(super) fn within<J>(
+        join: NeedsTtl<MultiJoin<J>>,
+        bounds: (Span, Span),
+        place: &'static Location<'static>,
+    ) -> IntervalJoin<A, B> {
+        let draft = join.0.draft.expect("a join that owes its time-to-live has no place yet");
+        IntervalJoin { stage: Stage::Unbounded(draft), inputs: PhantomData }.bounded(bounds, place)
+    }
+
+    fn bounded(self, (lower, upper): (Span, Span), place: &'static Location<'static>) -> IntervalJoin<A, B> {
+        let stage = match self.stage {
+            Stage::Unbounded(draft) => {
+                if lower > upper {
+                    draft.flow().report(empty_interval(lower, upper), place);
+                }
+                let bounds = Bounds { lower, upper };
+                Stage::Bounded { placed: draft.place(), bounds, asked: [lower, upper], late_rows: LateRows::Aside }
+            }
+            bounded @ Stage::Bounded { .. } => bounded,
+        };
+        IntervalJoin { stage, inputs: PhantomData }
+    }
+
+    /// As [`NeedsBounds::on`]: a pair is a match only where the condition holds.
+    pub fn on<R, F>(mut self, condition: F) -> Self
+    where
+        A: JoinInput,
+        B: JoinInput,
+        R: Truth,
+        F: for<'a> Fn(&'a A::Row, &'a B::Row) -> R + Send + Sync + 'static,
+    {
+        self.draft_mut().inputs[1].condition = Some(Arc::new(move |rows| {
+            let left = rows[0].and_then(|row| row.downcast_ref());
+            let right = rows[1].and_then(|row| row.downcast_ref());
+            let (left, right) = left.zip(right).expect("a condition is asked of two rows");
+            condition(left, right).is_true()
+        }));
+        self
+    }
+
+    fn draft_mut(&mut self) -> &mut JoinDraft {
         match &mut self.stage {
-            Stage::Unbounded(draft) | Stage::Bounded { placed: Placed { draft, .. }, .. } => draft.name = Some(name),
+            Stage::Unbounded(draft) | Stage::Bounded { placed: Placed { draft, .. }, .. } => draft,
         }
+    }
+
+    fn set_name(&mut self, name: String) {
+        self.draft_mut().name = Some(name);
     }
 
     /// Names the join: the identity of its state and its figures.
@@ -142,38 +212,49 @@ impl<A, B> IntervalJoin<A, B> {
 // The bounds stand on the methods, so that an input of another key is told why.
 impl<A, B> IntervalJoin<A, B> {
     /// Makes a row of each pair, and of each row without a partner where the other side is optional.
-    pub fn select<O, F>(self, select: F) -> Stream<O, Append>
+    pub fn select<O, F, M>(self, select: F) -> Stream<O, M>
     where
-        A: JoinInput,
-        B: JoinsOn<A::Key>,
+        A: ClosingInput,
+        B: ClosingInput + JoinsOn<A::Key>,
         O: Data,
         F: for<'a> Fn(A::Ref<'a>, B::Ref<'a>) -> O + Send + Sync + 'static,
+        M: Mode,
+        (A::Closing, B::Closing): MergedMode<Out = M>,
     {
         let Stage::Bounded { placed, bounds, late_rows, .. } = self.stage else {
             unreachable!("an interval join with bounds has its place")
         };
-        let optional = [0, 1].map(|input: usize| placed.draft.inputs[input].kind == Kind::Optional);
+        let inputs = &placed.draft.inputs;
+        let condition = inputs[1].condition.clone();
+        let spec = Spec {
+            bounds,
+            kinds: [inputs[0].kind, inputs[1].kind],
+            emit: [0, 1].map(|input: usize| inputs[input].emit.unwrap_or(Emit::Final)),
+            condition: condition.is_some(),
+            late_rows,
+        };
         let select = Arc::new(select);
-        let Bounds { lower, upper } = bounds;
-        let op = Op::IntervalJoin { lower, upper, optional, joins_late: late_rows == LateRows::Join };
-        let keeps = vec![Keeps::PastTime(upper), Keeps::PastTime(-lower)];
-        Stream::at(placed.finish(op, (StateShape::Timeline, keeps), ChangeMode::Append, move |_| {
-            let rows = Rows2::<A, B, F, O>::new(select.clone(), [None, None], (None, None));
-            Box::new(IntervalJoinOp::<A::Key>::new(bounds, optional, late_rows, Box::new(rows)))
+        let keeps = vec![Keeps::PastTime(bounds.upper), Keeps::PastTime(-bounds.lower)];
+        let state = (StateShape::Timeline, keeps);
+        Stream::at(placed.finish(Op::IntervalJoin(spec), state, mode_of::<M>(), move |_| {
+            let rows = Rows2::<A, B, F, O>::new(select.clone(), [None, condition.clone()], (None, None));
+            Box::new(IntervalJoinOp::<A::Key>::new(spec, Box::new(rows)))
         }))
     }
 
     /// As [`select`](Self::select), with the rows of each side whose interval closed without a partner.
     #[allow(clippy::type_complexity)]
-    pub fn select_with_unmatched<O, F>(
+    pub fn select_with_unmatched<O, F, M>(
         self,
         select: F,
-    ) -> (Stream<O, Append>, (Stream<Unmatched<A::Row>>, Stream<Unmatched<B::Row>>))
+    ) -> (Stream<O, M>, (Stream<Unmatched<A::Row>>, Stream<Unmatched<B::Row>>))
     where
-        A: JoinInput,
-        B: JoinsOn<A::Key>,
+        A: ClosingInput,
+        B: ClosingInput + JoinsOn<A::Key>,
         O: Data,
         F: for<'a> Fn(A::Ref<'a>, B::Ref<'a>) -> O + Send + Sync + 'static,
+        M: Mode,
+        (A::Closing, B::Closing): MergedMode<Out = M>,
     {
         let unmatched = (self.placed().unmatched::<A::Row>(0), self.placed().unmatched::<B::Row>(1));
         (self.select(select), unmatched)
@@ -190,10 +271,12 @@ impl<A, B> IntervalJoin<A, B> {
     }
 
     /// Makes a tuple of copies of each result: for a quick start.
-    pub fn into_tuples(self) -> Stream<(A::Owned, B::Owned), Append>
+    pub fn into_tuples<M>(self) -> Stream<(A::Owned, B::Owned), M>
     where
-        A: JoinInput,
-        B: JoinsOn<A::Key>,
+        A: ClosingInput,
+        B: ClosingInput + JoinsOn<A::Key>,
+        M: Mode,
+        (A::Closing, B::Closing): MergedMode<Out = M>,
         (A::Owned, B::Owned): Data,
     {
         self.select(|left, right| (A::own(left), B::own(right)))

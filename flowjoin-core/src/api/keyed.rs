@@ -12,7 +12,7 @@ use super::interval::{IntervalJoin, interval_join};
 use super::mode::{Append, AppendOnly, Changelog, Mode};
 use super::multi::{MultiJoin, multi_join};
 use super::owed::{NeedsBounds, NeedsTtl, NeedsWindow};
-use super::policy::{Eager, GapPolicy, GapsClose};
+use super::policy::{GapPolicy, GapsClose, Usual};
 use super::snapshot::{SnapshotJoin, snapshot_join};
 use super::stream::function_name;
 use super::temporal::{TemporalJoin, Versioned, temporal_join};
@@ -99,7 +99,7 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
     ///
     /// LEFT is an optional right side, RIGHT an optional left side, FULL both.
     pub fn optional(self) -> Optional<Self> {
-        Optional { input: self, policy: Eager }
+        Optional { input: self, policy: Usual }
     }
 
     /// As [`optional`](Self::optional) if the flag is set, and else required; `select` gets an `Option` either way.
@@ -201,7 +201,7 @@ impl<K: Key, T: Data> KeyedStream<K, T, Changelog> {
     }
 }
 
-impl<K: Key, T: Data, M: Mode> Optional<KeyedStream<K, T, M>> {
+impl<K: Key, T: Data, M: Mode, P: GapPolicy> Optional<KeyedStream<K, T, M>, P> {
     /// As [`KeyedStream::interval_join`].
     #[track_caller]
     pub fn interval_join<R>(self, right: R) -> NeedsBounds<IntervalJoin<Self, R>>
@@ -226,8 +226,9 @@ impl<K: Key, T: Data, M: Mode> Optional<KeyedStream<K, T, M>> {
 }
 
 impl<K: Key, T: Data, M: Mode> Optional<KeyedStream<K, T, M>> {
-    /// Says when its gap is told: [`Eager`] (as without this), [`EagerAfter`](super::EagerAfter) a delay, or
-    /// [`Final`](super::Final), when no row can fill it any more. All inputs of the join have to be facts.
+    /// Says when its gap is told: [`Eager`](super::Eager) (as a regular join does without this),
+    /// [`EagerAfter`](super::EagerAfter) a delay, or [`Final`](super::Final), when no row can fill it any more (as an
+    /// interval join does without this). All inputs of the join have to be facts.
     pub fn emit<P: GapPolicy>(self, policy: P) -> Optional<KeyedStream<K, T, M>, P>
     where
         M: GapsClose,

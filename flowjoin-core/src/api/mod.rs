@@ -1,5 +1,6 @@
 //! What users touch: handles and builders. They build a plan and run nothing.
 
+mod align;
 mod arity;
 mod exists;
 mod flow;
@@ -23,14 +24,16 @@ pub use crate::op::window_join::Window;
 pub use exists::{Exists, NotExists};
 pub use flow::Flow;
 pub use input::{Input, JoinInput, JoinsOn, MaybeOptional, Optional};
-pub use interval::IntervalJoin;
+pub use interval::{ClosingInput, IntervalJoin};
 pub use keyed::KeyedStream;
 pub use mode::{Accepts, Append, AppendOnly, Changelog, MergeMode, Mode};
 pub use multi::{MultiJoin, multi_join};
 pub use owed::{
     BoundsGiven, ConditionInPlace, KeyGiven, NeedsBounds, NeedsTtl, NeedsWindow, ResultGiven, TtlGiven, WindowGiven,
 };
-pub use policy::{Eager, EagerAfter, ExpiryPolicy, Final, GapPolicy, GapsClose, Retract, Silent, Truth, Unmatch};
+pub use policy::{
+    Eager, EagerAfter, ExpiryPolicy, Final, GapPolicy, GapsClose, Retract, Silent, Truth, Unmatch, Usual,
+};
 pub use snapshot::SnapshotJoin;
 pub use stream::Stream;
 pub use table::Table;

@@ -18,7 +18,7 @@ use super::mode::{MergeMode, Mode};
 use super::owed::{NeedsTtl, checked};
 use super::policy::{ExpiryPolicy, Silent};
 use super::sides::{JoinDraft, Placed};
-use crate::op::multi_join::Spec;
+use crate::op::multi_join::{Emit, Spec};
 use crate::plan::{ChangeMode, Op};
 use crate::state::{Keeps, Ttl};
 
@@ -150,7 +150,7 @@ impl<I, X> MultiJoin<I, X> {
             one_a_key: std::array::from_fn(|input| inputs[input].unique_is_key),
             ttls: std::array::from_fn(|input| inputs[input].ttl.unwrap_or(self.ttl)),
             on_expiry: X::ON_EXPIRY,
-            emit: std::array::from_fn(|input| inputs[input].emit),
+            emit: std::array::from_fn(|input| inputs[input].emit.unwrap_or(Emit::Eager)),
             tables: 0,
             names: std::array::from_fn(|input| inputs[input].output.label.clone()),
         }

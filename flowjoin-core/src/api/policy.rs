@@ -9,13 +9,16 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// When the gap of an optional input is told: [`Eager`], [`EagerAfter`] or [`Final`].
+/// When the gap of an optional input is told: [`Eager`], [`EagerAfter`] or [`Final`]; [`Usual`] where nothing is said.
 pub trait GapPolicy: sealed::Sealed + Copy + Send + Sync + 'static {
-    /// What that makes of the result: append-only if a gap that was told is never filled.
+    /// What that makes of the result of a regular join: append-only if a gap that was told is never filled.
     type Padding: Mode;
 
-    /// The same as a value.
-    fn emit(self) -> Emit;
+    /// What it makes of the result of a join that is bounded in time, where a gap closes by itself.
+    type Closing: Mode;
+
+    /// The same as a value; none where nothing is said.
+    fn emit(self) -> Option<Emit>;
 }
 
 /// The promise that rows of an input are never taken back, so that a gap that was filled does not open again.
@@ -29,7 +32,12 @@ pub trait GapsClose: Mode {}
 
 impl GapsClose for Append {}
 
-/// The gap is told at once, and taken back when it is filled. What an optional input does without saying so.
+/// The gap is told as the join usually does: at once in a regular join, and when it can no longer be filled in an interval
+/// join. What an optional input does without saying so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usual;
+
+/// The gap is told at once, and taken back when it is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eager;
 
@@ -38,36 +46,49 @@ pub struct Eager;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EagerAfter(pub Span);
 
-/// The gap is told when it can no longer be filled: when a row beside it leaves by its time-to-live, or the input has
-/// ended. Nothing is ever taken back for it.
+/// The gap is told when it can no longer be filled: when a row beside it leaves by its time-to-live, or its interval has
+/// closed, or the input has ended. Nothing is ever taken back for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Final;
 
+impl sealed::Sealed for Usual {}
 impl sealed::Sealed for Eager {}
 impl sealed::Sealed for EagerAfter {}
 impl sealed::Sealed for Final {}
 
+impl GapPolicy for Usual {
+    type Padding = Changelog;
+    type Closing = Append;
+
+    fn emit(self) -> Option<Emit> {
+        None
+    }
+}
+
 impl GapPolicy for Eager {
     type Padding = Changelog;
+    type Closing = Changelog;
 
-    fn emit(self) -> Emit {
-        Emit::Eager
+    fn emit(self) -> Option<Emit> {
+        Some(Emit::Eager)
     }
 }
 
 impl GapPolicy for EagerAfter {
     type Padding = Changelog;
+    type Closing = Changelog;
 
-    fn emit(self) -> Emit {
-        Emit::EagerAfter(self.0)
+    fn emit(self) -> Option<Emit> {
+        Some(Emit::EagerAfter(self.0))
     }
 }
 
 impl GapPolicy for Final {
     type Padding = Append;
+    type Closing = Append;
 
-    fn emit(self) -> Emit {
-        Emit::Final
+    fn emit(self) -> Option<Emit> {
+        Some(Emit::Final)
     }
 }
 

@@ -159,7 +159,7 @@ impl Placed {
     ) -> Output {
         let Placed { draft, node: id } = self;
         let kind = match &op {
-            Op::IntervalJoin { .. } => "interval",
+            Op::IntervalJoin(_) => "interval",
             Op::TemporalJoin { .. } => "temporal",
             Op::SnapshotJoin { .. } => "snapshot",
             Op::WindowJoin { .. } => "window",

@@ -43,7 +43,7 @@ use crate::time::EventTime;
 /// It is an input of a regular join as it is, on its key; [`key_by`](Table::key_by) arranges it by another. The newest
 /// row of each key is kept for as long as it stands.
 pub struct Table<K, T> {
-    out: Output,
+    pub(super) out: Output,
     versions: Order<T>,
     rows: PhantomData<fn() -> (K, T)>,
 }

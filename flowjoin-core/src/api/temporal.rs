@@ -24,7 +24,6 @@ use super::table::Table;
 use super::unmatched::{Late, Unmatched};
 use crate::key::Key;
 use crate::op::kernel::Kind;
-use crate::op::multi_join::Emit;
 use crate::op::normalize::VERSIONS;
 use crate::op::temporal_join::{Spec, TemporalJoin as TemporalJoinOp};
 use crate::plan::{ChangeMode, Op};
@@ -133,7 +132,7 @@ impl<T: Event + Keyed> JoinInput for Versions<T> {
             output: self.output,
             ttl: None,
             kind: Kind::Required,
-            emit: Emit::Eager,
+            emit: None,
             mode: ChangeMode::Changelog,
             condition: None,
             unique: None,

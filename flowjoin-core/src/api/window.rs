@@ -24,7 +24,6 @@ use super::policy::Truth;
 use super::sides::Placed;
 use super::stream::Stream;
 use super::unmatched::Unmatched;
-use crate::op::multi_join::Emit;
 use crate::op::window_join::{Spec, Windows};
 use crate::plan::Op;
 use crate::record::Data;
@@ -186,7 +185,7 @@ fn unasked(input: &Input) -> Option<String> {
              `.keep_forever()`"
         ));
     }
-    (input.emit != Emit::Eager).then(|| {
+    input.emit.is_some().then(|| {
         format!("a window join tells the gaps of `{name}` once, when the window fires: leave out its `.emit(..)`")
     })
 }

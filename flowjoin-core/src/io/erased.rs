@@ -11,7 +11,7 @@ use crate::error::IoError;
 use crate::op::source::{AnyPage, EventStamp, Stamp, TableStamp};
 use crate::record::{Data, Event, Keyed};
 use crate::time::EventTime;
-use crate::watermark::Watermarks;
+use crate::watermark::{Align, Watermarks};
 
 /// A source of any row type.
 pub trait AnySource: Send + Sync {
@@ -19,6 +19,10 @@ pub trait AnySource: Send + Sync {
     fn endpoint(&self) -> Endpoint;
     /// How its watermarks are made.
     fn strategy(&self) -> Watermarks;
+    /// The group that it is read in step with, if there is one.
+    fn align(&self) -> Option<&Align> {
+        None
+    }
     /// How many partitions it has.
     ///
     /// # Errors

@@ -3,10 +3,18 @@
 //! A pair is in the result iff `right.time` is in `[left.time + lower, left.time + upper]`; it is emitted when its
 //! second row arrives. A left row leaves when W > left.time + upper, a right row when W > right.time − lower: from then
 //! on a partner could only be late. A row that leaves without a partner comes out once, as padding where the other
-//! side is optional, else on the side output; so the result is append-only, and its watermark is held back to the
-//! oldest row that may still come out.
+//! side may be empty, else on the side output; so the result is append-only, and its watermark is held back to the
+//! oldest row that may still come out. Where a gap is told earlier, the first partner takes it back. A semi join gives
+//! a left row with its first partner, an anti join the ones that leave without.
+
+mod bounds;
+mod gaps;
+
+pub use bounds::Bounds;
 
 use super::joined::{Arrival, Arrivals, Combo, JoinRows, Lateness, unmatched_port};
+use super::kernel::Kind;
+use super::multi_join::Emit;
 use super::{Cx, InputId, Operator, Outbox};
 use crate::account::{Account, OpFigures, Reason};
 use crate::batch::AnyBatch;
@@ -14,55 +22,8 @@ use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
 use crate::state::{Bits, Due, Expiry, RowId, Side, Timeline};
-use crate::time::{EventTime, Span, Watermark};
-
-/// Which times make a pair: `right.time − left.time` from `lower` to `upper`, both included.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bounds {
-    /// The least difference.
-    pub lower: Span,
-    /// The greatest difference.
-    pub upper: Span,
-}
-
-impl Bounds {
-    // The first and the last time of the other side that make a pair with a row of this side; the first is after the
-    // last where no time there is would do, at the ends of time.
-    fn partners(&self, side: Side, time: EventTime) -> (EventTime, EventTime) {
-        let (first, last) = match side {
-            Side::Left => (self.lower, self.upper),
-            Side::Right => (-self.upper, -self.lower),
-        };
-        let past_the_end = time.as_millis().checked_add(first.as_millis()).is_none() && !first.is_negative();
-        let before_all = time.as_millis().checked_add(last.as_millis()).is_none() && last.is_negative();
-        match past_the_end || before_all {
-            true => (EventTime::MAX, EventTime::MIN),
-            false => (time.plus(first), time.plus(last)),
-        }
-    }
-
-    // The last watermark at which a row of this side can still get a partner that is not late.
-    fn closes(&self, side: Side, time: EventTime) -> EventTime {
-        match side {
-            Side::Left => time.plus(self.upper),
-            Side::Right => time.minus(self.lower),
-        }
-    }
-
-    // The time of a row that closes then; saturated times come out as the earliest they can have been.
-    fn time_of(&self, side: Side, closes: EventTime) -> EventTime {
-        match side {
-            _ if closes == EventTime::MAX || closes == EventTime::MIN => EventTime::MIN,
-            Side::Left => closes.minus(self.upper),
-            Side::Right => closes.plus(self.lower),
-        }
-    }
-
-    // How far behind the watermark a pair may be if late rows are joined.
-    fn widest_wait(&self) -> Span {
-        Span::ZERO.max(self.upper).max(-self.lower)
-    }
-}
+use crate::time::{EventTime, ProcTime, Watermark};
+use gaps::Gaps;
 
 /// What becomes of rows behind the watermark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,40 +34,73 @@ pub enum LateRows {
     Join,
 }
 
+/// What an interval join is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spec {
+    /// Which times make a pair.
+    pub bounds: Bounds,
+    /// What each input does to the result; a left one is required or optional.
+    pub kinds: [Kind; 2],
+    /// When a gap of each input is told.
+    pub emit: [Emit; 2],
+    /// Whether a pair has to fulfil a condition besides.
+    pub condition: bool,
+    /// What becomes of rows behind the watermark.
+    pub late_rows: LateRows,
+}
+
+impl Spec {
+    // When the gap beside a row of this input is told, which is a gap of the other.
+    fn gaps(&self, input: usize) -> Gaps {
+        match self.kinds[1 - input] {
+            Kind::Required | Kind::Exists => Gaps::Never,
+            Kind::Optional => Gaps::of(self.emit[1 - input]),
+            Kind::NotExists => Gaps::Final,
+        }
+    }
+}
+
 /// A join of two inputs on one key and an interval of time.
 pub struct IntervalJoin<K: Key> {
-    bounds: Bounds,
-    optional: [bool; 2],
-    late_rows: LateRows,
+    spec: Spec,
     rows: Box<dyn JoinRows<K, 2>>,
     line: Timeline<K>,
     closing: [Expiry; 2],
+    // By time, the rows that had no partner when they came and may come out by themselves; and some that no longer will.
+    waiting: [Expiry; 2],
     met: [Bits; 2],
+    // Of the gaps beside the rows of each side.
+    gaps: [Gaps; 2],
     accounts: [Account; 2],
     watermark: Watermark,
     // Whether the unmatched rows of a side are read: the watermark then waits for them too.
-    told: [bool; 2],
+    read: [bool; 2],
     arrivals: Arrivals<K>,
     combos: Vec<Combo<2>>,
     passing: Vec<(usize, RowId)>,
     found: Vec<RowId>,
 }
 
+// Puts the rows of two sides in the order of the inputs.
+fn in_order(side: Side, id: RowId, other: RowId) -> [RowId; 2] {
+    if side == Side::Left { [id, other] } else { [other, id] }
+}
+
 impl<K: Key> IntervalJoin<K> {
-    /// A join with these bounds and one optional flag an input.
-    pub fn new(bounds: Bounds, optional: [bool; 2], late_rows: LateRows, rows: Box<dyn JoinRows<K, 2>>) -> Self {
-        let stay = bounds.upper.plus(-bounds.lower).as_millis();
+    /// A join that does what the spec says, over these rows.
+    pub fn new(spec: Spec, rows: Box<dyn JoinRows<K, 2>>) -> Self {
+        let stay = spec.bounds.upper.plus(-spec.bounds.lower).as_millis();
         IntervalJoin {
-            bounds,
-            optional,
-            late_rows,
+            spec,
             rows,
             line: Timeline::default(),
             closing: [Expiry::new(stay), Expiry::new(stay)],
+            waiting: [Expiry::new(stay), Expiry::new(stay)],
             met: [Bits::default(), Bits::default()],
+            gaps: [spec.gaps(0), spec.gaps(1)],
             accounts: [Account::default(); 2],
             watermark: Watermark::NONE,
-            told: [false; 2],
+            read: [false; 2],
             arrivals: Arrivals::default(),
             combos: Vec::new(),
             passing: Vec::new(),
@@ -114,7 +108,7 @@ impl<K: Key> IntervalJoin<K> {
         }
     }
 
-    fn take_in(&mut self, side: Side, arrivals: &mut Arrivals<K>, out: &mut Outbox) {
+    fn take_in(&mut self, side: Side, arrivals: &mut Arrivals<K>, cx: &mut Cx<'_>) {
         let account = &mut self.accounts[side.index()];
         account.rows += arrivals.rows.len() as u64 + arrivals.late;
         account.late += arrivals.late;
@@ -127,22 +121,22 @@ impl<K: Key> IntervalJoin<K> {
                 self.line.prefetch_entry(next.hash);
             }
             if key.is_null() {
-                self.on_null(side, id, time, out);
+                self.on_null(side, id, time, cx.out);
             } else {
-                self.on_row(side, hash, key, id, time, out);
+                self.on_row(side, (hash, key), (id, time), cx);
             }
             if self.combos.len() >= COMBOS_MAX {
-                self.select(out);
+                self.select(cx.out);
             }
         }
-        self.select(out);
+        self.select(cx.out);
     }
 
     #[inline]
-    fn on_row(&mut self, side: Side, hash: u64, key: K, id: RowId, time: EventTime, out: &mut Outbox) {
+    fn on_row(&mut self, side: Side, (hash, key): (u64, K), (id, time): (RowId, EventTime), cx: &mut Cx<'_>) {
         let own = side.index();
-        let span = self.bounds.partners(side, time);
-        let closes = self.bounds.closes(side, time);
+        let span = self.spec.bounds.partners(side, time);
+        let closes = self.spec.bounds.closes(side, time);
         let stays = self.watermark.time() <= closes;
         self.found.clear();
         if stays {
@@ -151,71 +145,119 @@ impl<K: Key> IntervalJoin<K> {
         } else {
             self.line.within(hash, &key, side.other(), span, &mut self.found);
         }
+        if self.spec.condition {
+            let rows = &self.rows;
+            self.found.retain(|&other| rows.holds(1, &in_order(side, id, other)));
+        }
         self.accounts[own].open += 1;
-        let cause = time.max(self.oldest_late());
-        for index in 0..self.found.len() {
-            let other = self.found[index];
-            let ids = if side == Side::Left { [id, other] } else { [other, id] };
-            self.combos.push(Combo { ids, kind: RowKind::Insert, cause });
-            self.meets(side.other().index(), other);
-        }
-        let matched = !self.found.is_empty();
-        if matched {
+        self.pair(side, id, time.max(self.oldest_late()));
+        if !self.found.is_empty() {
             self.meets(own, id);
-        }
-        if !stays {
-            // Partners could only be late: it is not kept.
-            if matched {
+            if !stays {
                 self.met[own].remove(id);
                 self.passing.push((own, id));
-            } else {
-                self.unmatched(side, &[id], out);
+            }
+        } else if !stays {
+            // Partners could only be late: it is not kept.
+            self.leave_alone(side, &[id], cx.out);
+        } else {
+            if self.waits(side) {
+                self.waiting[own].push(Due { at: time.as_millis(), id, hash });
+            }
+            if self.gaps[own].opens(id, hash, cx.now) {
+                self.combos.push(self.padded(side, id, RowKind::Insert, self.oldest_late()));
             }
         }
     }
 
-    fn meets(&mut self, side: usize, id: RowId) {
-        if self.met[side].insert(id) {
+    // Whether rows of this side may come out by themselves long after they came, as results or aside.
+    fn waits(&self, side: Side) -> bool {
+        self.gaps[side.index()].waits() || self.read[side.index()] && !self.pads(side)
+    }
+
+    // Tells what a row gives with the partners that it has found, in order of their times.
+    #[inline]
+    fn pair(&mut self, side: Side, id: RowId, cause: EventTime) {
+        let other_side = side.other().index();
+        for index in 0..self.found.len() {
+            let other = self.found[index];
+            let first = self.meets(other_side, other);
+            if first && self.gaps[other_side].stands(other) {
+                self.combos.push(self.padded(side.other(), other, RowKind::Delete, cause));
+            }
+            if first {
+                self.gaps[other_side].close(other);
+            }
+            let tells = match self.spec.kinds[1] {
+                Kind::Required | Kind::Optional => true,
+                // A left row comes out with the first of its partners.
+                Kind::Exists => {
+                    if side == Side::Left {
+                        index == 0
+                    } else {
+                        first
+                    }
+                }
+                Kind::NotExists => false,
+            };
+            if tells {
+                self.combos.push(Combo { ids: in_order(side, id, other), kind: RowKind::Insert, cause });
+            }
+        }
+    }
+
+    // Returns whether it is the first partner that the row meets.
+    fn meets(&mut self, side: usize, id: RowId) -> bool {
+        let first = self.met[side].insert(id);
+        if first {
             self.accounts[side].matched += 1;
             self.accounts[side].open -= 1;
         }
+        first
     }
 
     fn on_null(&mut self, side: Side, id: RowId, time: EventTime, out: &mut Outbox) {
         self.accounts[side.index()].null_key += 1;
-        if self.optional[side.other().index()] {
-            self.combos.push(self.padded(side, id, time));
+        if self.pads(side) {
+            self.combos.push(self.padded(side, id, RowKind::Insert, time));
             self.passing.push((side.index(), id));
         } else {
             self.rows.unmatched(side.index(), &[id], Reason::NullKey, EventTime::MIN, out);
         }
     }
 
-    fn padded(&self, side: Side, id: RowId, cause: EventTime) -> Combo<2> {
-        let ids = if side == Side::Left { [id, RowId::MISSING] } else { [RowId::MISSING, id] };
-        Combo { ids, kind: RowKind::Insert, cause }
+    // Whether a row of this side without a partner is in the result.
+    fn pads(&self, side: Side) -> bool {
+        self.spec.kinds[side.other().index()].may_be_empty()
     }
 
-    fn unmatched(&mut self, side: Side, ids: &[RowId], out: &mut Outbox) {
-        let account = &mut self.accounts[side.index()];
+    fn padded(&self, side: Side, id: RowId, kind: RowKind, cause: EventTime) -> Combo<2> {
+        Combo { ids: in_order(side, id, RowId::MISSING), kind, cause }
+    }
+
+    // Rows that leave without having met a partner.
+    fn leave_alone(&mut self, side: Side, ids: &[RowId], out: &mut Outbox) {
+        let own = side.index();
+        let account = &mut self.accounts[own];
         account.open -= ids.len() as u64;
         account.unmatched += ids.len() as u64;
-        if self.optional[side.other().index()] {
-            let cause = self.oldest_late();
-            for &id in ids {
-                self.combos.push(self.padded(side, id, cause));
-                self.passing.push((side.index(), id));
-            }
-        } else {
-            self.rows.unmatched(side.index(), ids, Reason::IntervalClosed, EventTime::MIN, out);
+        if !self.pads(side) {
+            self.rows.unmatched(own, ids, Reason::IntervalClosed, EventTime::MIN, out);
+            return;
+        }
+        let cause = self.oldest_late();
+        for &id in ids {
+            // What was never kept has no gap that was told before.
+            self.combos.push(self.padded(side, id, RowKind::Insert, cause));
+            self.passing.push((own, id));
         }
     }
 
     // The oldest time that a result may have when late rows are joined.
     fn oldest_late(&self) -> EventTime {
-        match self.late_rows {
+        match self.spec.late_rows {
             LateRows::Aside => EventTime::MIN,
-            LateRows::Join => self.watermark.time().minus(self.bounds.widest_wait()),
+            LateRows::Join => self.watermark.time().minus(self.spec.bounds.widest_wait()),
         }
     }
 
@@ -233,7 +275,8 @@ impl<K: Key> IntervalJoin<K> {
         let own = side.index();
         let mut due = Vec::new();
         self.closing[own].take_due(before, &mut due);
-        let (mut unmet, mut met) = (Vec::new(), Vec::new());
+        let (mut alone, mut gone) = (Vec::new(), Vec::new());
+        let mut told = 0;
         for (index, &Due { at, id, hash }) in due.iter().enumerate() {
             if let Some(next) = due.get(index + AHEAD) {
                 self.line.prefetch(next.hash);
@@ -242,31 +285,69 @@ impl<K: Key> IntervalJoin<K> {
                 self.line.prefetch_entry(next.hash);
             }
             // A saturated close does not tell the row's time; the row itself does.
-            let time = match self.bounds.time_of(side, EventTime::from_millis(at)) {
+            let time = match self.spec.bounds.time_of(side, EventTime::from_millis(at)) {
                 EventTime::MIN => self.rows.time(own, id),
                 time => time,
             };
             let held = self.line.remove(hash, side, time, id);
             debug_assert!(held, "a row that closes is held");
-            if self.met[own].remove(id) { met.push(id) } else { unmet.push(id) }
+            if self.met[own].remove(id) {
+                gone.push(id);
+            } else if self.gaps[own].stands(id) {
+                told += 1;
+                gone.push(id);
+            } else {
+                alone.push(id);
+            }
+            self.gaps[own].close(id);
         }
-        self.rows.discard(own, &met);
-        self.unmatched(side, &unmet, out);
+        self.accounts[own].open -= told;
+        self.accounts[own].unmatched += told;
+        self.rows.discard(own, &gone);
+        self.leave_alone(side, &alone, out);
         self.select(out);
+    }
+
+    // Tells the gaps whose delay is over.
+    fn tell_due(&mut self, cx: &mut Cx<'_>) {
+        for side in [Side::Left, Side::Right] {
+            for id in self.gaps[side.index()].take_due(cx.now) {
+                self.combos.push(self.padded(side, id, RowKind::Insert, self.oldest_late()));
+            }
+        }
+        self.select(cx.out);
+    }
+
+    // The time of the oldest row held that may come out by itself.
+    fn earliest_held(&mut self) -> Option<EventTime> {
+        let mut earliest = None;
+        for side in [Side::Left, Side::Right] {
+            let own = side.index();
+            let (met, gaps, bounds, now) = (&self.met[own], &self.gaps[own], self.spec.bounds, self.watermark.time());
+            // A row that has left is told by its time; its number may be that of another.
+            let held = |time| now <= bounds.closes(side, time) && self.watermark != Watermark::END;
+            let waits =
+                |due: &Due| held(EventTime::from_millis(due.at)) && !met.contains(due.id) && !gaps.stands(due.id);
+            let time = self.waiting[own].first_of(waits).map(EventTime::from_millis);
+            earliest = earliest.into_iter().chain(time).min();
+        }
+        earliest
     }
 }
 
 impl<K: Key> Operator for IntervalJoin<K> {
     fn on_batch(&mut self, input: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        // What is due is told before anything comes.
+        self.tell_due(cx);
         let side = if input.0 == 0 { Side::Left } else { Side::Right };
-        self.told = [0, 1].map(|input| cx.out.wants(unmatched_port(input)));
-        let late_before = match self.late_rows {
+        self.read = [0, 1].map(|input| cx.out.wants(unmatched_port(input)));
+        let late_before = match self.spec.late_rows {
             LateRows::Aside => cx.watermark,
             LateRows::Join => Watermark::NONE,
         };
         let mut arrivals = std::mem::take(&mut self.arrivals);
         let taken = self.rows.arrive(input.0, batch, Lateness::facts(late_before), &mut arrivals, cx.out);
-        self.take_in(side, &mut arrivals, cx.out);
+        self.take_in(side, &mut arrivals, cx);
         self.arrivals = arrivals;
         taken
     }
@@ -282,29 +363,34 @@ impl<K: Key> Operator for IntervalJoin<K> {
         Ok(())
     }
 
+    fn on_clock(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        self.tell_due(cx);
+        Ok(())
+    }
+
     fn earliest_output(&mut self) -> Option<EventTime> {
-        if self.late_rows == LateRows::Join {
-            return (self.watermark != Watermark::END).then(|| self.oldest_late());
+        match self.spec.late_rows {
+            LateRows::Aside => self.earliest_held(),
+            LateRows::Join => (self.watermark != Watermark::END).then(|| self.oldest_late()),
         }
-        let mut earliest = None;
-        for side in [Side::Left, Side::Right] {
-            if self.optional[side.other().index()] || self.told[side.index()] {
-                let met = &self.met[side.index()];
-                let closes = self.closing[side.index()].earliest_of(|id| !met.contains(id));
-                let time = closes.map(|at| self.bounds.time_of(side, EventTime::from_millis(at)));
-                earliest = earliest.into_iter().chain(time).min();
-            }
-        }
-        earliest
+    }
+
+    fn owes(&mut self) -> bool {
+        self.earliest_held().is_some()
+    }
+
+    fn deadline(&mut self) -> Option<ProcTime> {
+        self.gaps.iter_mut().filter_map(Gaps::deadline).min()
     }
 
     fn figures(&self) -> OpFigures {
-        let calendars: u64 = self.closing.iter().map(Expiry::bytes).sum();
+        let calendars: u64 = self.closing.iter().chain(&self.waiting).map(Expiry::bytes).sum();
         let met: u64 = self.met.iter().map(Bits::bytes).sum();
+        let gaps: u64 = self.gaps.iter().map(Gaps::bytes).sum();
         OpFigures {
             accounts: self.accounts.to_vec(),
             state_rows: (0..2).map(|input| self.rows.len(input) as u64).collect(),
-            state_bytes: self.rows.bytes() + self.line.bytes() + calendars + met,
+            state_bytes: self.rows.bytes() + self.line.bytes() + calendars + met + gaps,
             emitted: self.rows.emitted(),
         }
     }

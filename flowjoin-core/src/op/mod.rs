@@ -178,6 +178,12 @@ pub trait Operator: Send {
         None
     }
 
+    /// Whether it will still send rows though none comes any more: it is then not idle when its inputs are, or what it
+    /// sends later would be late for those downstream.
+    fn owes(&mut self) -> bool {
+        self.earliest_output().is_some()
+    }
+
     /// When to call `on_clock` at the latest.
     fn deadline(&mut self) -> Option<ProcTime> {
         None

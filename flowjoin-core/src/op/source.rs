@@ -12,7 +12,7 @@ use crate::error::{RecordError, TimeError};
 use crate::io::{Page, TableChange};
 use crate::record::{Event, Keyed};
 use crate::time::{EventTime, ProcTime};
-use crate::watermark::{Generator, Merge, Merged, Progress, Rejoin, Watermarks};
+use crate::watermark::{Generator, Hold, Merge, Merged, Progress, Rejoin, TimeFigures, Watermarks};
 
 /// A page whose row type is known only to its reader and its source operator.
 pub struct AnyPage(Box<dyn Any + Send>);
@@ -173,6 +173,9 @@ pub struct SourceState {
     merge: Merge,
     account: Account,
     ticked: ProcTime,
+    hold: Hold,
+    // What each partition has said, where somebody wants to know it.
+    news: Option<Vec<(usize, Progress)>>,
 }
 
 impl SourceState {
@@ -185,7 +188,39 @@ impl SourceState {
             merge: Merge::new(partitions, Rejoin::AtOnce),
             account: Account::default(),
             ticked: now,
+            hold: Hold::default(),
+            news: None,
         }
+    }
+
+    /// The same, of which the host wants to know how far each partition is.
+    pub fn telling(mut self) -> SourceState {
+        self.news = Some(Vec::new());
+        self
+    }
+
+    /// What each partition has said since last asked, if that was wanted.
+    pub fn take_news(&mut self) -> Vec<(usize, Progress)> {
+        self.news.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// A partition is not read for now, because it is ahead of others.
+    pub fn pause(&mut self, partition: usize) {
+        self.generators[partition].pause();
+    }
+
+    /// A partition is read again.
+    pub fn resume(&mut self, partition: usize, now: ProcTime) {
+        self.generators[partition].resume(now);
+    }
+
+    fn hear(&mut self, partition: usize, progress: Progress, now: ProcTime) -> Merged {
+        if let Some(news) = &mut self.news {
+            news.push((partition, progress));
+        }
+        let merged = self.merge.update(partition, progress);
+        self.hold.note(&self.merge, now);
+        merged
     }
 
     /// How many partitions of it this task reads.
@@ -203,28 +238,26 @@ impl SourceState {
         self.account.bad += taken.bad.len() as u64;
         let woken = if rows > 0 { generator.on_rows(now) } else { None };
         let moved = generator.advance(now);
-        let before = woken.map_or_else(Merged::default, |progress| self.merge.update(partition, progress));
-        let after = moved.map_or_else(Merged::default, |w| self.merge.update(partition, Progress::At(w)));
+        let before = woken.map_or_else(Merged::default, |progress| self.hear(partition, progress, now));
+        let after = moved.map_or_else(Merged::default, |w| self.hear(partition, Progress::At(w), now));
         (taken, before, after)
     }
 
     /// The host knows better than the generator: the end of a partition, or a test that sets the watermark by hand.
-    pub fn on_progress(&mut self, partition: usize, progress: Progress) -> Merged {
-        self.merge.update(partition, progress)
+    pub fn on_progress(&mut self, partition: usize, progress: Progress, now: ProcTime) -> Merged {
+        self.hear(partition, progress, now)
     }
 
     /// The clock has moved.
     pub fn on_clock(&mut self, now: ProcTime) -> Vec<Merged> {
         self.ticked = now;
-        let mut news = Vec::new();
+        let mut said = Vec::new();
         for (partition, generator) in self.generators.iter_mut().enumerate() {
             // Arrival time moves with the clock, so such a partition is never behind by being quiet.
             let by_arrival = generator.by_arrival().then(|| generator.advance(now)).flatten().map(Progress::At);
-            for progress in by_arrival.into_iter().chain(generator.on_clock(now)) {
-                news.push(self.merge.update(partition, progress));
-            }
+            said.extend(by_arrival.into_iter().chain(generator.on_clock(now)).map(|progress| (partition, progress)));
         }
-        news
+        said.into_iter().map(|(partition, progress)| self.hear(partition, progress, now)).collect()
     }
 
     /// When to call [`on_clock`](Self::on_clock) at the latest.
@@ -232,6 +265,11 @@ impl SourceState {
         let idle = self.generators.iter().filter_map(Generator::idle_at).min();
         let arrival = self.generators.iter().any(Generator::by_arrival).then(|| self.ticked.plus(ARRIVAL_TICK));
         idle.into_iter().chain(arrival).min()
+    }
+
+    /// How far its partitions are.
+    pub fn time(&self) -> TimeFigures {
+        self.hold.figures(&self.merge, self.merge.watermark())
     }
 
     /// What has come in.

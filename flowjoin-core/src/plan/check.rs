@@ -11,6 +11,8 @@ use crate::error::PlanError;
 use crate::op::kernel::Kind;
 use crate::op::multi_join::{Emit, OnExpiry};
 use crate::state::{Keeps, Ttl};
+use crate::time::Span;
+use crate::watermark::Align;
 
 /// All the mistakes in a plan.
 pub fn all(nodes: &[Node], flow: &'static Location<'static>) -> Vec<PlanError> {
@@ -23,6 +25,7 @@ pub fn all(nodes: &[Node], flow: &'static Location<'static>) -> Vec<PlanError> {
     found.extend(nodes.iter().filter_map(|node| waiting_gaps(nodes, node)));
     found.extend(nodes.iter().filter_map(tests_among_many));
     found.extend(unordered_unique_rows(nodes));
+    found.extend(unaligned(nodes));
     found
 }
 
@@ -176,6 +179,38 @@ fn join_above<'a>(nodes: &'a [Node], node: &Node) -> Option<&'a Node> {
         Op::Apply { .. } | Op::Union => join_above(nodes, from),
         _ => None,
     })
+}
+
+// A group has one drift, and its members event times that can be compared.
+fn unaligned(nodes: &[Node]) -> Vec<PlanError> {
+    let mut first: BTreeMap<String, (Span, &Node)> = BTreeMap::new();
+    let mut found = Vec::new();
+    for node in nodes {
+        let Build::Source(source) = &node.build else { continue };
+        let Some(Align { group, max_drift }) = source.align() else { continue };
+        if source.strategy().field().is_none() {
+            found.push(error(
+                node,
+                format!(
+                    "source `{}` takes the time of arrival, which is never ahead or behind: leave out `.align(..)`, or \
+                     give its rows a time of their own",
+                    node.name
+                ),
+            ));
+        }
+        let (drift, other) = first.entry(group.clone()).or_insert((*max_drift, node));
+        if drift != max_drift {
+            found.push(error(
+                node,
+                format!(
+                    "source `{}` is aligned in `{group}` within {max_drift}, and `{}` within {drift}: give both the same \
+                     drift, or groups of their own",
+                    node.name, other.name
+                ),
+            ));
+        }
+    }
+    found
 }
 
 fn unread_outputs(nodes: &[Node]) -> Vec<PlanError> {

@@ -73,7 +73,8 @@ pub struct StepInput {
     /// Whether there is a condition between it and the inputs before it.
     #[serde(skip_serializing_if = "is_false")]
     pub condition: bool,
-    /// When its gap is told: `at the end` or `after 5s`; without it, at once.
+    /// When its gap is told: `at once`, `at the end` or `after 5s`; without it, as is usual for the kind of join: at once
+    /// in a regular join, and when it can no longer be filled in an interval join.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gaps: Option<String>,
     /// `append-only` or `changelog`.

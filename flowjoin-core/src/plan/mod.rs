@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::error::PlanError;
 use crate::io::erased::{AnySink, AnySource};
+use crate::op::interval_join::Spec;
 use crate::op::kernel::Kind;
 use crate::op::key_by::Batching;
 use crate::op::multi_join::{Emit, OnExpiry};
@@ -88,16 +89,7 @@ pub enum Op {
         tables: Vec<bool>,
     },
     /// An interval join.
-    IntervalJoin {
-        /// The least `right.time − left.time`.
-        lower: Span,
-        /// The greatest.
-        upper: Span,
-        /// One flag an input.
-        optional: [bool; 2],
-        /// Whether rows behind the watermark join what is still held.
-        joins_late: bool,
-    },
+    IntervalJoin(Spec),
     /// A join with the versions of a table.
     TemporalJoin {
         /// Whether a row without a version is in the result.
@@ -144,7 +136,7 @@ impl Op {
     pub fn is_join(&self) -> bool {
         match self {
             Op::MultiJoin { .. }
-            | Op::IntervalJoin { .. }
+            | Op::IntervalJoin(_)
             | Op::WindowJoin { .. }
             | Op::TemporalJoin { .. }
             | Op::SnapshotJoin { .. } => true,

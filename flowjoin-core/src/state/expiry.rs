@@ -82,16 +82,18 @@ impl Expiry {
         self.front.back().map(|due| due.at)
     }
 
-    /// A time at or before that of the first row that the test holds for, and close to it: exact within the earliest
-    /// bucket, else the beginning of the next one that has rows.
-    pub fn earliest_of(&mut self, test: impl Fn(RowId) -> bool) -> Option<i64> {
-        self.fill_front();
-        let found = self.front.iter().rev().find(|due| test(due.id)).map(|due| due.at);
-        found.or_else(|| {
-            let near = self.near.iter().position(|rows| !rows.is_empty()).map(|ahead| self.next + ahead as i64);
-            let far = self.far.first_key_value().map(|(&bucket, _)| bucket);
-            near.into_iter().chain(far).min().map(|bucket| bucket.saturating_mul(self.width))
-        })
+    /// When the first row is due that the test holds for; those before it are forgotten. Each row is looked at once if the
+    /// test never holds again for one that it did not hold for.
+    pub fn first_of(&mut self, test: impl Fn(&Due) -> bool) -> Option<i64> {
+        loop {
+            self.fill_front();
+            let first = self.front.back()?;
+            if test(first) {
+                return Some(first.at);
+            }
+            self.front.pop_back();
+            self.len -= 1;
+        }
     }
 
     /// Takes out, in order, all that is due at or before `now`.
@@ -204,6 +206,17 @@ mod tests {
                 prop_assert_eq!(expiry.len(), model.len());
             }
         }
+    }
+
+    #[test]
+    fn rows_before_the_first_that_passes_a_test_are_forgotten() {
+        let mut expiry = Expiry::new(256_000);
+        (0..100).for_each(|n| expiry.push(due(i64::from(n) * 700, n)));
+        assert_eq!(expiry.first_of(|due| due.id.index() >= 40), Some(28_000));
+        assert_eq!((expiry.len(), expiry.earliest()), (60, Some(28_000)));
+        expiry.push(due(5, 200));
+        assert_eq!(expiry.first_of(|_| true), Some(5));
+        assert_eq!((expiry.first_of(|_| false), expiry.is_empty()), (None, true));
     }
 
     #[test]

@@ -242,6 +242,31 @@ mod tests {
         assert_eq!(ids, [RowId::new(2), RowId::new(3), RowId::new(0)]);
     }
 
+    // Were all rows of the key looked at for each, this would take hours.
+    #[test]
+    fn a_key_with_a_million_rows_is_as_quick_as_any() {
+        let mut line = Timeline::default();
+        let rows = 1_000_000u32;
+        // In no order, and each once.
+        let time_of = |n: u32| i64::from(n) * 7_919 % i64::from(rows);
+        let mut ids = Vec::new();
+        for n in 0..rows {
+            let time = time_of(n);
+            let near = (at(time - 2), at(time + 2));
+            line.insert_and_find(3, 1u8, (Side::Left, at(time), RowId::new(n)), near, &mut ids);
+            if n % 64 == 0 {
+                line.within(3, &1, Side::Left, near, &mut ids);
+                assert!(!ids.is_empty() && ids.len() <= 5);
+                ids.clear();
+            }
+        }
+        for n in 0..rows {
+            let time = time_of(n);
+            assert!(line.remove(3, Side::Left, at(time), RowId::new(n)));
+        }
+        assert!(line.is_empty());
+    }
+
     #[test]
     fn an_entry_goes_with_its_last_row() {
         let mut line = Timeline::default();

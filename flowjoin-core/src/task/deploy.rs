@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Inlet, Target, Task, TaskId, TaskNode};
+use super::{Alignments, Inlet, Target, Task, TaskId, TaskNode};
 use crate::error::IoError;
 use crate::io::erased::AnySource;
 use crate::op::chain::Pass;
@@ -22,6 +22,8 @@ pub struct Deployment {
     pub readings: Vec<Reading>,
     /// Which tasks send to which: `(from, to)`, each pair once.
     pub links: Vec<(TaskId, TaskId)>,
+    /// Which of them are read in step.
+    pub alignments: Alignments,
 }
 
 /// A partition of a source, and the task that reads it.
@@ -69,7 +71,8 @@ impl Deployment {
             }
         }
         let links = layout.links();
-        Ok(Deployment { plan: plan.clone(), tasks, readings, links })
+        let alignments = Alignments::of(&plan, &readings);
+        Ok(Deployment { plan: plan.clone(), tasks, readings, links, alignments })
     }
 }
 
@@ -103,6 +106,7 @@ impl Layout<'_> {
             Build::Source(source) => {
                 let mine = self.owned(id, task).count();
                 let state = SourceState::new(source.stamp(), &source.strategy(), mine, self.now);
+                let state = if source.align().is_some() { state.telling() } else { state };
                 (Box::new(Pass::new(0)) as _, Some(state))
             }
         };

@@ -3,22 +3,27 @@
 //! The host hands inputs in with [`Task::handle`] and carries out the [`Effect`]s that come of it. Merging and
 //! forwarding of watermarks, idleness and ends are here, once, and not in the operators.
 
+mod align;
 mod deploy;
 mod node;
+mod times;
 
 use std::collections::VecDeque;
 
+pub use align::Alignments;
 pub use deploy::{Deployment, Reading};
+use node::Rest;
 pub use node::{Target, TaskNode};
+pub use times::times_of;
 
 use crate::account::OpFigures;
 use crate::batch::AnyBatch;
 use crate::error::{OpError, RecordError};
-use crate::op::source::AnyPage;
+use crate::op::source::{AnyPage, SourceState};
 use crate::op::{Cx, InputId, Outbox, Port};
 use crate::plan::NodeId;
 use crate::time::ProcTime;
-use crate::watermark::{Merged, Progress};
+use crate::watermark::{Merged, Progress, TimeFigures};
 
 /// The number of a task among all of a deployment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -64,6 +69,20 @@ pub enum TaskInput {
         /// The news.
         progress: Progress,
     },
+    /// A partition is not read for now, because it is ahead of others: that nothing comes does not make it idle.
+    Paused {
+        /// The source.
+        source: NodeId,
+        /// The partition.
+        slot: usize,
+    },
+    /// A partition is read again.
+    Resumed {
+        /// The source.
+        source: NodeId,
+        /// The partition.
+        slot: usize,
+    },
     /// A message from another task.
     Message(Inlet, Message),
     /// The clock has moved.
@@ -81,6 +100,8 @@ pub enum Effect {
     Write(NodeId, AnyBatch),
     /// Note records that could not become rows, by the policy of a source.
     Bad(NodeId, Vec<RecordError>),
+    /// A partition of an aligned source, by the task's count, says how far it is.
+    Partition(NodeId, usize, Progress),
     /// The watermark of a sink has moved; for tests, and for people who watch.
     Reached(NodeId, Progress),
 }
@@ -176,8 +197,17 @@ impl Task {
             TaskInput::Page { source, slot, page } => self.on_page(source, slot, page, now),
             TaskInput::Source { source, slot, progress } => {
                 let position = self.position(source);
-                let merged = self.source(position).on_progress(slot, progress);
+                let merged = self.source(position).on_progress(slot, progress, now);
                 self.news_of_source(position, merged);
+                self.tell_partitions(position);
+            }
+            TaskInput::Paused { source, slot } => {
+                let position = self.position(source);
+                self.source(position).pause(slot);
+            }
+            TaskInput::Resumed { source, slot } => {
+                let position = self.position(source);
+                self.source(position).resume(slot, now);
             }
             TaskInput::Clock => self.on_clock(now)?,
             TaskInput::Flush => {
@@ -229,11 +259,17 @@ impl Task {
         self.nodes.iter().map(|node| (node.id, node.figures())).collect()
     }
 
+    /// How far event time has come at each of its operators, and what keeps it there; the inputs of a source are its
+    /// partitions, by the task's count.
+    pub fn times(&self) -> Vec<(NodeId, TimeFigures)> {
+        self.nodes.iter().map(|node| (node.id, node.time())).collect()
+    }
+
     fn position(&self, id: NodeId) -> usize {
         self.nodes.iter().position(|node| node.id == id).expect("the host addresses nodes of this task")
     }
 
-    fn source(&mut self, position: usize) -> &mut crate::op::source::SourceState {
+    fn source(&mut self, position: usize) -> &mut SourceState {
         self.nodes[position].source.as_mut().expect("pages are for sources")
     }
 
@@ -249,6 +285,15 @@ impl Task {
             self.route(position, Port::MAIN, batch);
         }
         self.news_of_source(position, after);
+        self.tell_partitions(position);
+    }
+
+    // How far each partition is, where the host has to keep them together.
+    fn tell_partitions(&mut self, position: usize) {
+        let node = &mut self.nodes[position];
+        let news = node.source.as_mut().map(SourceState::take_news).unwrap_or_default();
+        let id = node.id;
+        self.effects.extend(news.into_iter().map(|(slot, progress)| Effect::Partition(id, slot, progress)));
     }
 
     fn news_of_source(&mut self, position: usize, merged: Merged) {
@@ -270,6 +315,7 @@ impl Task {
             for merged in news {
                 self.news_of_source(position, merged);
             }
+            self.tell_partitions(position);
             self.run(now)?;
             if !self.nodes[position].done {
                 self.call(position, now, |node, cx| node.op.on_clock(cx))?;
@@ -298,7 +344,7 @@ impl Task {
                 Event::Progress { node, input, channel, progress } => {
                     let heard = self.nodes[node].hear(input, channel, progress);
                     self.on_aside(node, input, heard, now)?;
-                    let merged = self.nodes[node].merge(input, heard);
+                    let merged = self.nodes[node].merge(input, heard, now);
                     self.on_merged(node, merged, now)?;
                 }
             }
@@ -319,6 +365,11 @@ impl Task {
 
     fn on_merged(&mut self, position: usize, merged: Merged, now: ProcTime) -> Result<(), TaskError> {
         self.nodes[position].ending |= merged.status == Some(Progress::End);
+        if merged.status == Some(Progress::Active) {
+            // First of all, as nobody listens to the watermark of one that counts as idle.
+            self.nodes[position].rest = Rest::Awake;
+            self.forward(position, Progress::Active);
+        }
         if merged.watermark.is_some() {
             self.call(position, now, |node, cx| node.op.on_watermark(cx))?;
         }
@@ -332,10 +383,15 @@ impl Task {
                 self.call(position, now, |node, cx| node.op.on_flush(cx))?;
                 self.nodes[position].done = true;
             }
-            // Rows that wait for company would otherwise arrive at an input that counts as idle.
-            Progress::Idle => self.call(position, now, |node, cx| node.op.on_flush(cx))?,
-            Progress::Active | Progress::At(_) => {}
+            // Rows that wait for company would otherwise arrive at an input that counts as idle. That it is idle itself
+            // is told once it owes nothing.
+            Progress::Idle => {
+                self.nodes[position].rest = Rest::Owing;
+                return self.call(position, now, |node, cx| node.op.on_flush(cx));
+            }
+            Progress::Active | Progress::At(_) => return Ok(()),
         }
+        self.nodes[position].rest = Rest::Awake;
         self.forward(position, status);
         Ok(())
     }
@@ -386,6 +442,9 @@ impl Task {
         }
         if let Some(moved) = self.nodes[position].output_watermark() {
             self.forward(position, Progress::At(moved));
+        }
+        if let Some(status) = self.nodes[position].change_of_rest() {
+            self.forward(position, status);
         }
         Ok(())
     }

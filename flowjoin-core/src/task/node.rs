@@ -6,7 +6,7 @@ use crate::op::source::SourceState;
 use crate::op::{InputId, Operator, Outbox};
 use crate::plan::NodeId;
 use crate::time::{ProcTime, Watermark};
-use crate::watermark::{Merge, Merged, Progress, Rejoin};
+use crate::watermark::{Hold, Merge, Merged, Progress, Rejoin, TimeFigures};
 
 /// Where a port leads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,6 +27,17 @@ pub enum Target {
     },
 }
 
+/// Whether a node counts as idle for those downstream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Rest {
+    /// Its inputs are not idle.
+    Awake,
+    /// They are, but it will still send rows: those downstream have to wait for it.
+    Owing,
+    /// It is idle, and has said so.
+    Asleep,
+}
+
 /// A node of a plan in a task.
 pub struct TaskNode {
     pub(super) id: NodeId,
@@ -42,8 +53,10 @@ pub struct TaskNode {
     pub(super) done: bool,
     // All its inputs have ended, and that will be told.
     pub(super) ending: bool,
+    pub(super) rest: Rest,
     inputs: Vec<Merge>,
     sent: Watermark,
+    hold: Hold,
 }
 
 impl TaskNode {
@@ -62,7 +75,8 @@ impl TaskNode {
             merge.update(input, Progress::Idle);
         }
         let outbox = outbox(&routes, is_sink);
-        let (done, ending, sent) = (false, false, Watermark::NONE);
+        let (done, ending, rest, sent) = (false, false, Rest::Awake, Watermark::NONE);
+        let hold = Hold::default();
         TaskNode {
             id,
             bad_to: Vec::new(),
@@ -75,8 +89,10 @@ impl TaskNode {
             outbox,
             done,
             ending,
+            rest,
             inputs,
             sent,
+            hold,
         }
     }
 
@@ -97,15 +113,18 @@ impl TaskNode {
 
     /// News of an input; returns what that means for the node. One that event time does not wait for counts as idle until
     /// it ends.
-    pub(super) fn merge(&mut self, input: usize, heard: Merged) -> Merged {
+    pub(super) fn merge(&mut self, input: usize, heard: Merged, now: ProcTime) -> Merged {
         if !self.waits_for(input) {
             let ends = heard.status.filter(|status| matches!(status, Progress::End | Progress::Stopped));
-            return ends.map_or_else(Merged::default, |status| self.merge.update(input, status));
+            let merged = ends.map_or_else(Merged::default, |status| self.merge.update(input, status));
+            self.hold.note(&self.merge, now);
+            return merged;
         }
         // An input that has ended is no active input at the end of time, which the others would then be taken to.
         let watermark = heard.watermark.filter(|_| heard.status != Some(Progress::End));
         let by_time = watermark.map_or_else(Merged::default, |w| self.merge.update(input, Progress::At(w)));
         let by_state = heard.status.map_or_else(Merged::default, |status| self.merge.update(input, status));
+        self.hold.note(&self.merge, now);
         Merged { watermark: by_state.watermark.or(by_time.watermark), status: by_state.status.or(by_time.status) }
     }
 
@@ -123,10 +142,29 @@ impl TaskNode {
         (frontier != Watermark::END || !self.ending).then_some(frontier)
     }
 
+    /// What those downstream have to be told of whether it is idle, after it has done something.
+    pub(super) fn change_of_rest(&mut self) -> Option<Progress> {
+        let rest = match self.rest {
+            Rest::Awake => return None,
+            Rest::Owing | Rest::Asleep if self.op.owes() => Rest::Owing,
+            Rest::Owing | Rest::Asleep => Rest::Asleep,
+        };
+        let before = std::mem::replace(&mut self.rest, rest);
+        (before != rest).then_some(if rest == Rest::Asleep { Progress::Idle } else { Progress::Active })
+    }
+
     /// When it wants to be told of the clock.
     pub(super) fn deadline(&mut self) -> Option<ProcTime> {
         let source = self.source.as_ref().and_then(SourceState::deadline);
         source.into_iter().chain(self.op.deadline()).min()
+    }
+
+    /// How far event time has come here; a source tells what its partitions say.
+    pub(super) fn time(&self) -> TimeFigures {
+        match &self.source {
+            Some(source) => source.time(),
+            None => self.hold.figures(&self.merge, self.sent),
+        }
     }
 
     /// Where its rows went and what it holds.

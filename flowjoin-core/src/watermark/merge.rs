@@ -27,18 +27,34 @@ pub struct Merged {
     pub status: Option<Progress>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+/// Whether an input is waited for. The more awake states come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InputState {
+    /// It is: the watermark is not beyond its own.
     Active,
+    /// Nothing has come for a while, so it is not; it may wake.
     Idle,
-    Finished,
+    /// Reading it was stopped before its end.
     Stopped,
+    /// Nothing will come any more.
+    Finished,
+}
+
+impl std::fmt::Display for InputState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            InputState::Active => "active",
+            InputState::Idle => "idle",
+            InputState::Stopped => "stopped",
+            InputState::Finished => "finished",
+        })
+    }
 }
 
 #[derive(Clone, Debug)]
 struct Input {
     watermark: Watermark,
-    state: State,
+    state: InputState,
     counts: bool,
 }
 
@@ -48,14 +64,14 @@ pub struct Merge {
     rejoin: Rejoin,
     inputs: Vec<Input>,
     out: Watermark,
-    status: State,
+    status: InputState,
 }
 
 impl Merge {
     /// A merge over so many inputs, all active and without a watermark.
     pub fn new(inputs: usize, rejoin: Rejoin) -> Merge {
-        let input = Input { watermark: Watermark::NONE, state: State::Active, counts: true };
-        Merge { rejoin, inputs: vec![input; inputs], out: Watermark::NONE, status: State::Active }
+        let input = Input { watermark: Watermark::NONE, state: InputState::Active, counts: true };
+        Merge { rejoin, inputs: vec![input; inputs], out: Watermark::NONE, status: InputState::Active }
     }
 
     /// The watermark so far.
@@ -67,17 +83,31 @@ impl Merge {
     pub fn update(&mut self, input: usize, progress: Progress) -> Merged {
         match progress {
             Progress::At(watermark) => self.on_watermark(input, watermark),
-            Progress::Idle => self.on_state(input, State::Idle),
-            Progress::Active => self.on_state(input, State::Active),
-            Progress::End => self.on_state(input, State::Finished),
-            Progress::Stopped => self.on_state(input, State::Stopped),
+            Progress::Idle => self.on_state(input, InputState::Idle),
+            Progress::Active => self.on_state(input, InputState::Active),
+            Progress::End => self.on_state(input, InputState::Finished),
+            Progress::Stopped => self.on_state(input, InputState::Stopped),
         }
     }
 
-    /// The input that holds the watermark: the active one that is furthest behind.
+    /// The inputs: whether each is waited for, and how far it is.
+    pub fn inputs(&self) -> impl Iterator<Item = (InputState, Watermark)> {
+        let at = |input: &Input| match input.state {
+            InputState::Finished => Watermark::END,
+            InputState::Active | InputState::Idle | InputState::Stopped => input.watermark,
+        };
+        self.inputs.iter().map(move |input| (input.state, at(input)))
+    }
+
+    /// The input that holds the watermark back: the active one behind all others, without which it would be further.
+    /// None if several are equally far behind, or nothing but it is left.
     pub fn holding(&self) -> Option<usize> {
-        let active = self.inputs.iter().enumerate().filter(|(_, input)| input.state == State::Active);
-        active.min_by_key(|(_, input)| input.watermark).map(|(index, _)| index)
+        let active = || self.inputs.iter().enumerate().filter(|(_, input)| input.counts);
+        let (index, least) = active().min_by_key(|(_, input)| input.watermark)?;
+        let others = active().filter(|&(other, _)| other != index).map(|(_, input)| input.watermark).min();
+        let idle =
+            self.inputs.iter().filter(|input| input.state == InputState::Idle).map(|input| input.watermark).max();
+        others.or(idle).filter(|&others| others > least.watermark).map(|_| index)
     }
 
     fn on_watermark(&mut self, index: usize, watermark: Watermark) -> Merged {
@@ -85,12 +115,14 @@ impl Merge {
         let rejoin = self.rejoin;
         let input = &mut self.inputs[index];
         match (input.state, rejoin) {
-            (State::Finished | State::Stopped, _) | (State::Idle, Rejoin::AfterCatchUp) => return Merged::default(),
-            (State::Idle, Rejoin::AtOnce) => {
-                input.state = State::Active;
+            (InputState::Finished | InputState::Stopped, _) | (InputState::Idle, Rejoin::AfterCatchUp) => {
+                return Merged::default();
+            }
+            (InputState::Idle, Rejoin::AtOnce) => {
+                input.state = InputState::Active;
                 input.counts = true;
             }
-            (State::Active, _) => {}
+            (InputState::Active, _) => {}
         }
         if watermark > input.watermark {
             input.watermark = watermark;
@@ -99,17 +131,17 @@ impl Merge {
         self.settle()
     }
 
-    fn on_state(&mut self, index: usize, state: State) -> Merged {
+    fn on_state(&mut self, index: usize, state: InputState) -> Merged {
         let out = self.out;
         let input = &mut self.inputs[index];
-        if input.state == state || matches!(input.state, State::Finished | State::Stopped) {
+        if input.state == state || matches!(input.state, InputState::Finished | InputState::Stopped) {
             return Merged::default();
         }
         input.state = state;
         input.counts = match (state, self.rejoin) {
-            (State::Active, Rejoin::AtOnce) => true,
-            (State::Active, Rejoin::AfterCatchUp) => input.watermark >= out,
-            (State::Idle | State::Finished | State::Stopped, _) => false,
+            (InputState::Active, Rejoin::AtOnce) => true,
+            (InputState::Active, Rejoin::AfterCatchUp) => input.watermark >= out,
+            (InputState::Idle | InputState::Finished | InputState::Stopped, _) => false,
         };
         self.settle()
     }
@@ -117,34 +149,34 @@ impl Merge {
     fn settle(&mut self) -> Merged {
         let status = self.joint_state();
         let frontier = match status {
-            State::Active => self.inputs.iter().filter(|i| i.counts).map(|i| i.watermark).min(),
-            State::Idle => self.inputs.iter().filter(|i| i.state == State::Idle).map(|i| i.watermark).max(),
-            State::Finished => Some(Watermark::END),
-            State::Stopped => None,
+            InputState::Active => self.inputs.iter().filter(|i| i.counts).map(|i| i.watermark).min(),
+            InputState::Idle => self.inputs.iter().filter(|i| i.state == InputState::Idle).map(|i| i.watermark).max(),
+            InputState::Finished => Some(Watermark::END),
+            InputState::Stopped => None,
         };
         let moved = frontier.filter(|&frontier| frontier > self.out);
         self.out = moved.unwrap_or(self.out);
         let changed = (status != self.status).then_some(match status {
-            State::Active => Progress::Active,
-            State::Idle => Progress::Idle,
-            State::Finished => Progress::End,
-            State::Stopped => Progress::Stopped,
+            InputState::Active => Progress::Active,
+            InputState::Idle => Progress::Idle,
+            InputState::Finished => Progress::End,
+            InputState::Stopped => Progress::Stopped,
         });
         self.status = status;
         Merged { watermark: moved, status: changed }
     }
 
     // Active if any input is; else idle if any is; a stop anywhere keeps the end from being announced.
-    fn joint_state(&self) -> State {
+    fn joint_state(&self) -> InputState {
         let any = |state| self.inputs.iter().any(|input| input.state == state);
-        if any(State::Active) {
-            State::Active
-        } else if any(State::Idle) {
-            State::Idle
-        } else if any(State::Stopped) {
-            State::Stopped
+        if any(InputState::Active) {
+            InputState::Active
+        } else if any(InputState::Idle) {
+            InputState::Idle
+        } else if any(InputState::Stopped) {
+            InputState::Stopped
         } else {
-            State::Finished
+            InputState::Finished
         }
     }
 }

@@ -34,7 +34,7 @@ pub const JOIN_MEETS: &[Need] =
     &[Need::Retractions, Need::Replacements, Need::Filters, Need::Conditions, Need::Existence];
 
 /// What the engine of interval joins can do beyond a plain join of append-only inputs.
-pub const INTERVAL_MEETS: &[Need] = &[Need::Filters];
+pub const INTERVAL_MEETS: &[Need] = &[Need::Filters, Need::Conditions];
 
 /// An engine for a case, run as so many tasks.
 ///

@@ -115,11 +115,13 @@ fn state_in_groups(states: &[StepState]) -> Vec<(String, &StepState)> {
 // How a join works out its results, and what its author has asked for besides.
 fn notes(step: &Step) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(kernel) = &step.kernel {
-        let with = step.inputs.iter().filter(|input| input.condition).map(|input| input.name.as_str());
-        let with = with.collect::<Vec<_>>().join(", ");
-        let with = if with.is_empty() { with } else { format!(", with a condition on {with}") };
-        notes.push(format!("kernel {kernel}{with}"));
+    let with = step.inputs.iter().filter(|input| input.condition).map(|input| input.name.as_str());
+    let with = with.collect::<Vec<_>>().join(", ");
+    let kernel = step.kernel.as_ref().map(|kernel| format!("kernel {kernel}"));
+    let with = (!with.is_empty()).then(|| format!("with a condition on {with}"));
+    let how: Vec<String> = kernel.into_iter().chain(with).collect();
+    if !how.is_empty() {
+        notes.push(how.join(", "));
     }
     for input in &step.inputs {
         let unique = input.unique.as_ref().map(|key| format!("unique by {key}"));

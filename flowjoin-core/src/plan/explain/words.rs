@@ -2,6 +2,7 @@
 
 use super::{Step, StepInput, StepOutput, StepState, strategy};
 use crate::op::Port;
+use crate::op::interval_join::{Bounds, LateRows, Spec};
 use crate::op::kernel::Kind;
 use crate::op::multi_join::{Emit, OnExpiry};
 use crate::plan::{Build, Node, NodeId, Op, Plan};
@@ -36,9 +37,15 @@ pub fn step(plan: &Plan, node: &Node) -> Step {
                 keeps: spec.keeps.to_string(),
             })
             .collect(),
-        watermarks: strategy(node).map(|strategy| strategy.to_string()),
+        watermarks: watermarks(node),
         declared_at: node.declared_at.to_string(),
     }
+}
+
+fn watermarks(node: &Node) -> Option<String> {
+    let Build::Source(source) = &node.build else { return None };
+    let align = source.align().map(|align| format!(", {align}"));
+    Some(format!("{}{}", source.strategy(), align.unwrap_or_default()))
 }
 
 fn kind(node: &Node) -> String {
@@ -52,7 +59,11 @@ fn kind(node: &Node) -> String {
         Op::MultiJoin { kinds, .. } if kinds[1] == Kind::NotExists => "where not exists".to_string(),
         Op::MultiJoin { kinds, .. } if kinds.len() == 2 => "join".to_string(),
         Op::MultiJoin { .. } => "multi join".to_string(),
-        Op::IntervalJoin { .. } => "interval join".to_string(),
+        Op::IntervalJoin(spec) => match spec.kinds[1] {
+            Kind::Exists => "interval where exists".to_string(),
+            Kind::NotExists => "interval where not exists".to_string(),
+            Kind::Required | Kind::Optional => "interval join".to_string(),
+        },
         Op::TemporalJoin { .. } => "temporal join".to_string(),
         Op::SnapshotJoin { .. } => "snapshot join".to_string(),
         Op::WindowJoin { kinds, .. } => match kinds[1] {
@@ -69,7 +80,7 @@ fn on(plan: &Plan, node: &Node) -> Option<String> {
         Op::KeyBy { key } if key.is_empty() => Some("key".to_string()),
         Op::KeyBy { key } | Op::Table { key, .. } => Some(key.clone()),
         Op::MultiJoin { .. }
-        | Op::IntervalJoin { .. }
+        | Op::IntervalJoin(_)
         | Op::WindowJoin { .. }
         | Op::TemporalJoin { .. }
         | Op::SnapshotJoin { .. } => Some(keys(plan, node)),
@@ -87,8 +98,8 @@ fn detail(node: &Node) -> String {
     match (&node.op, &node.build) {
         (_, Build::Source(source)) => endpoint(&source.endpoint()),
         (_, Build::Sink(sink)) => endpoint(&sink.endpoint()),
-        (Op::IntervalJoin { lower, upper, joins_late, .. }, _) => {
-            let late = if *joins_late { ", late rows join" } else { "" };
+        (Op::IntervalJoin(Spec { bounds: Bounds { lower, upper }, late_rows, .. }), _) => {
+            let late = if *late_rows == LateRows::Join { ", late rows join" } else { "" };
             format!("right − left in [{lower}, {upper}]{late}")
         }
         (Op::TemporalJoin { correct: Some(span), .. }, _) => format!("corrected for {span}"),
@@ -140,7 +151,7 @@ pub fn origin(plan: &Plan, id: NodeId, port: Port) -> String {
     match &node.op {
         Op::Source | Op::Table { .. } => node.name.clone(),
         Op::MultiJoin { .. }
-        | Op::IntervalJoin { .. }
+        | Op::IntervalJoin(_)
         | Op::WindowJoin { .. }
         | Op::TemporalJoin { .. }
         | Op::SnapshotJoin { .. } => {
@@ -169,15 +180,16 @@ fn step_input(plan: &Plan, node: &Node, input: usize) -> StepInput {
     let exchanged = matches!(from.op, Op::KeyBy { .. });
     let optional = match &node.op {
         Op::MultiJoin { kinds, .. } | Op::WindowJoin { kinds, .. } => kinds[input] == Kind::Optional,
-        Op::IntervalJoin { optional, .. } => optional[input],
+        Op::IntervalJoin(spec) => spec.kinds[input] == Kind::Optional,
         Op::TemporalJoin { optional, .. } | Op::SnapshotJoin { optional, .. } => input == 1 && *optional,
         _ => false,
     };
     let (unique, condition, gaps) = match &node.op {
         Op::MultiJoin { unique, conditions, emit, .. } => {
-            (unique[input].as_deref().map(named), conditions[input], gaps(emit[input]))
+            (unique[input].as_deref().map(named), conditions[input], gaps(emit[input], Emit::Eager))
         }
         Op::WindowJoin { conditions, .. } => (None, conditions[input], None),
+        Op::IntervalJoin(spec) => (None, spec.condition && input == 1, gaps(spec.emit[input], Emit::Final)),
         _ => (None, false, None),
     };
     // A table that is part of the join has its name there alone.
@@ -200,9 +212,11 @@ fn named(key: &str) -> String {
     if key.is_empty() { "a function".to_string() } else { key.to_string() }
 }
 
-fn gaps(emit: Emit) -> Option<String> {
+// What is usual for a kind of join goes without saying.
+fn gaps(emit: Emit, usual: Emit) -> Option<String> {
     match emit {
-        Emit::Eager => None,
+        _ if emit == usual => None,
+        Emit::Eager => Some("at once".to_string()),
         Emit::EagerAfter(delay) => Some(format!("after {delay}")),
         Emit::Final => Some("at the end".to_string()),
     }
@@ -255,7 +269,7 @@ fn ends_with_tables(plan: &Plan, id: NodeId) -> bool {
     let mut edges = node.inputs.iter().enumerate();
     let mut above = || edges.all(|(input, edge)| is_table(input) || ends_with_tables(plan, edge.from));
     match &node.op {
-        Op::Source | Op::Sink | Op::IntervalJoin { .. } | Op::WindowJoin { .. } => false,
+        Op::Source | Op::Sink | Op::IntervalJoin(_) | Op::WindowJoin { .. } => false,
         // What was said with a row of a table stands when that goes.
         Op::TemporalJoin { .. } | Op::SnapshotJoin { .. } => false,
         Op::Table { .. } => node.state.iter().any(|spec| spec.shape == StateShape::Rows) || above(),

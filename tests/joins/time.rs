@@ -1,0 +1,68 @@
+//! What a step tells of event time: which inputs are waited for, which one holds it back, and since when.
+
+use flowjoin::prelude::*;
+use flowjoin::{InputState, Progress};
+use flowjoin_testkit::{TestFlow, TestSink, TestSource};
+
+#[derive(Clone, Debug, Serialize, Deserialize, Event)]
+#[event(time = at, max_future = "none", idle = "1m")]
+struct Row {
+    key: u64,
+    at: EventTime,
+}
+
+fn row(second: i64) -> Row {
+    Row { key: 1, at: EventTime::from_millis(1_000 * second) }
+}
+
+fn flow(flow: &Flow) {
+    let [a, b] = ["a", "b"].map(|name| flow.stream::<Row>(TestSource::new(name)).key_by(|row| row.key));
+    let join = a.interval_join(b.optional()).between(secs(0), secs(10)).named("j");
+    join.select(|a, _| a.key).sink_to(TestSink::new("out"));
+}
+
+// State and watermark of each input, and which holds the join since when, in seconds.
+fn told(t: &TestFlow, step: &str) -> (Vec<(InputState, String)>, Option<(usize, i64)>) {
+    let time = t.time(step);
+    let inputs = time.inputs.iter().map(|input| (input.state, input.watermark.to_string())).collect();
+    (inputs, time.holding.map(|it| (it.input, it.since.as_millis() / 1_000)))
+}
+
+#[test]
+fn active_idle_and_finished_inputs_are_told_apart_and_the_one_that_holds_is_named() {
+    use InputState::{Active, Finished, Idle};
+    let time = |second: i64| format!("1970-01-01T00:00:{second:02}.000Z");
+    for tasks in [1, 4] {
+        let mut t = TestFlow::parallel(tasks, flow);
+        assert_eq!(told(&t, "j"), (vec![(Active, "none".to_string()); 2], None));
+        t.send("a", row(5)).send("b", row(3));
+        assert_eq!(told(&t, "j"), (vec![(Active, time(5)), (Active, time(3))], Some((1, 0))));
+        t.advance_processing(secs(20)).send("a", row(9)).advance_processing(secs(30));
+        assert_eq!(told(&t, "j"), (vec![(Active, time(9)), (Active, time(3))], Some((1, 0))), "since it came to 3 s");
+        t.send("b", row(4));
+        assert_eq!(told(&t, "j").1, Some((1, 50)));
+        t.advance_processing(secs(31));
+        assert_eq!(told(&t, "j"), (vec![(Idle, time(9)), (Active, time(4))], Some((1, 50))));
+        t.send("a", row(9)).say("b", Progress::Idle);
+        assert_eq!(told(&t, "j"), (vec![(Active, time(9)), (Idle, time(4))], None));
+        assert_eq!(t.time("j").told.to_string(), time(5), "a row of 5 s may still come out");
+        t.end("b");
+        assert_eq!(told(&t, "j"), (vec![(Active, time(9)), (Finished, "end".to_string())], None));
+    }
+}
+
+#[test]
+fn the_inputs_of_a_source_are_its_partitions() {
+    use InputState::{Active, Finished, Idle};
+    for tasks in [1, 2, 4] {
+        let mut t = TestFlow::partitioned(tasks, &[("a", 3)], flow);
+        t.send_to("a", 0, row(7)).send_to("a", 2, row(3)).say_of("a", 1, Progress::Idle).advance_processing(secs(3));
+        let states: Vec<InputState> = t.time("a").inputs.iter().map(|input| input.state).collect();
+        assert_eq!(
+            (states, t.time("a").watermark.to_string()),
+            (vec![Active, Idle, Active], "1970-01-01T00:00:03.000Z".to_string())
+        );
+        t.say_of("a", 0, Progress::End);
+        assert_eq!(t.time("a").inputs[0].state, Finished);
+    }
+}
