@@ -288,13 +288,13 @@ impl<'a> Model<'a> {
             _ => partners.iter().map(|&(left, right)| (Some(row(0, left)), Some(row(1, right)))).collect(),
         };
         let mut aside: [Vec<Row>; 2] = Default::default();
-        for input in 0..2 {
+        for (input, aside) in aside.iter_mut().enumerate() {
             for place in self.alone(input, partners) {
                 let alone = row(input, place);
                 if self.is_told(input, place) {
                     standing.push(if input == 0 { (Some(alone), None) } else { (None, Some(alone)) });
                 } else if !self.spec.roles[1 - input].may_be_empty() && !self.is_held(input, &alone) {
-                    aside[input].push(alone);
+                    aside.push(alone);
                 }
             }
         }

@@ -38,7 +38,7 @@ const MONTH: i64 = 30 * 24 * 3_600;
 impl Ticks {
     // Partitions are numbered over all the sources of a log.
     fn new(name: &'static str, every: &[i64], log: &Arc<Log>) -> Ticks {
-        let mut newest = log.newest.lock().unwrap();
+        let mut newest = log.newest.lock().expect("no task panics while it notes");
         let from = newest.len();
         newest.extend(every.iter().map(|_| 0));
         Ticks { name, every: every.to_vec(), from, log: log.clone() }
@@ -76,17 +76,17 @@ impl Reader<Tick> for TickReader {
             std::future::pending::<()>().await;
         }
         {
-            let newest = self.log.newest.lock().unwrap();
+            let newest = self.log.newest.lock().expect("no task panics while it notes");
             let ahead = newest[self.place] - newest.iter().min().copied().unwrap_or_default();
             self.log.most_ahead.fetch_max(ahead, Ordering::Relaxed);
         }
         for _ in 0..max_rows {
             if self.at >= MONTH {
-                self.log.newest.lock().unwrap()[self.place] = i64::MAX;
+                self.log.newest.lock().expect("no task panics while it notes")[self.place] = i64::MAX;
                 return Ok(ReadStatus::End);
             }
             page.rows.push(Tick { at: self.at });
-            self.log.newest.lock().unwrap()[self.place] = self.at;
+            self.log.newest.lock().expect("no task panics while it notes")[self.place] = self.at;
             self.at += self.every;
         }
         Ok(ReadStatus::More)
@@ -115,7 +115,7 @@ fn most_ahead(tasks: usize, every: &[&[i64]], align: bool) -> i64 {
     all.expect("there is a source").sink_to(sink.clone());
     let mut config = quiet(tasks);
     config.page_rows = 32;
-    run(async { flow.start(config)?.wait().await }).unwrap();
+    run(async { flow.start(config)?.wait().await }).expect("the run ends");
     assert_eq!(sink.rows().len() as i64, expected);
     log.most_ahead.load(Ordering::Relaxed)
 }
