@@ -160,3 +160,21 @@ fn it_does_so_with_batches_of_many_keys() {
         check(kind, 4, 8, (900, 12, 1_500));
     }
 }
+
+#[test]
+fn a_bad_change_of_a_table_with_two_readers_is_told_once() {
+    let readers = |flow: &Flow| {
+        let table = flow.table::<Item>(TestSource::new("a"));
+        for name in ["first", "second"] {
+            let other = flow.table::<Item>(TestSource::new(format!("b {name}")));
+            let join = table.join(other).keep_forever().named(name);
+            join.select(|a, b| (a.value, b.value)).sink_to(TestSink::new(name));
+        }
+    };
+    for parallelism in [1, 4] {
+        let mut t = TestFlow::parallel(parallelism, readers);
+        let patch = Box::new(Patch::new(|_: Option<&Item>| Err("there is no row to patch".to_string())));
+        t.change_all("a", vec![TableChange::<Item>::Patch { key: Some(1), time: None, patch }]);
+        assert_eq!(t.take_bad().len(), 1);
+    }
+}

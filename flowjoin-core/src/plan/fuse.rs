@@ -2,7 +2,8 @@
 //!
 //! A join holds the rows of its inputs by key. Where it reads a table on the table's own key and keeps the rows for ever,
 //! the table in front of it would hold the same rows a second time, and find each a second time. So the join takes the
-//! changes of the table's source itself, and the table is left out if nobody else reads it.
+//! changes of the table's source itself, and the table is left out. A table that has other readers stays: each of its changes
+//! is then made once, and told once if it is a bad one.
 
 use super::{Node, NodeId, Op};
 use crate::state::{Keeps, StateShape, Ttl};
@@ -28,8 +29,11 @@ pub fn tables(mut nodes: Vec<Node>) -> Vec<Node> {
 }
 
 fn can_be_part(nodes: &[Node], join: &Node, input: usize) -> bool {
+    let table = join.inputs[input].from;
+    let readers = nodes.iter().flat_map(|node| &node.inputs).filter(|edge| edge.from == table).count();
     matches!(join.op, Op::MultiJoin { .. })
-        && matches!(nodes[join.inputs[input].from.0].op, Op::Table { plain: true, .. })
+        && matches!(nodes[table.0].op, Op::Table { plain: true, .. })
+        && readers == 1
         && join.state[input].keeps == Keeps::Ttl(Ttl::Forever)
 }
 
