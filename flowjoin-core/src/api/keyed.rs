@@ -73,7 +73,7 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
             inputs: &[from],
             ports: vec![PortInfo::main(M::MODE)],
             build: Build::Operator(Arc::new(move |cx| {
-                Box::new(KeyBy::<K, T>::new(key.clone(), cx.batching, cx.task, cx.tasks))
+                Box::new(KeyBy::<K, T>::exchange(key.clone(), cx.batching, cx.task, cx.tasks))
             })),
             place,
         });

@@ -89,7 +89,7 @@ impl<T: Keyed> Table<T::Key, T> {
     // Reads batches of `TableChange<T>`.
     fn of_changes(changes: Output, told: Told<T>, place: &'static Location<'static>) -> Self {
         let keyed = exchange(changes, T::key_name().to_string(), place, |cx| {
-            Box::new(DealChanges::<T>::new(cx.batching, cx.task, cx.tasks))
+            Box::new(DealChanges::<T>::exchange(cx.batching, cx.task, cx.tasks))
         });
         let versions: Order<T> = Arc::default();
         let (name, order) = (keyed.label.clone(), versions.clone());

@@ -32,7 +32,7 @@ impl<T: Data> ByKey<T> {
             of: TypeId::of::<T::Key>(),
             name: T::key_name(),
             exchange: |batching, task, tasks| {
-                Box::new(KeyBy::<T::Key, T>::new(Arc::new(T::key), batching, task, tasks))
+                Box::new(KeyBy::<T::Key, T>::exchange(Arc::new(T::key), batching, task, tasks))
             },
             table: || Box::new(History::<T::Key, T>::new(None)),
             changes: changes::<T::Key, T>,

@@ -33,8 +33,35 @@ pub struct KeyBy<K, T> {
     key: KeyOf<K, T>,
     own: usize,
     outgoing: Vec<KeyedBatch<K, T>>,
-    linger: Linger,
     scratch: Vec<u8>,
+}
+
+/// Puts rows into a batch for each of the tasks that own their keys.
+pub trait Deal: Send {
+    /// The rows.
+    type Row: Clone + Send + 'static;
+
+    /// Adds the rows of a batch to those that wait.
+    fn deal(&mut self, batch: Batch<Self::Row>);
+
+    /// How many tasks there are.
+    fn tasks(&self) -> usize;
+
+    /// Takes out what waits for a task.
+    fn take(&mut self, task: usize) -> AnyBatch;
+}
+
+/// The sending half of an exchange: rows wait for company, and leave together; port `p` leads to task `p`.
+pub struct Exchange<D> {
+    dealer: D,
+    linger: Linger,
+}
+
+impl<D: Deal> Exchange<D> {
+    /// An exchange that deals rows so, and makes its batches so.
+    pub fn new(dealer: D, batching: Batching) -> Self {
+        Exchange { dealer, linger: Linger::new(batching) }
+    }
 }
 
 /// The hash of a key, if it is not null.
@@ -44,21 +71,21 @@ pub(super) fn hash_of<K: Key>(key: &K, scratch: &mut Vec<u8>) -> Option<u64> {
 }
 
 /// How long buffered rows have waited, and how far they hold the watermark back.
-pub(super) struct Linger {
+struct Linger {
     batching: Batching,
     buffered: usize,
-    pub(super) earliest: Option<EventTime>,
-    pub(super) leave_at: Option<ProcTime>,
+    earliest: Option<EventTime>,
+    leave_at: Option<ProcTime>,
     rows: u64,
 }
 
 impl Linger {
-    pub(super) fn new(batching: Batching) -> Linger {
+    fn new(batching: Batching) -> Linger {
         Linger { batching, buffered: 0, earliest: None, leave_at: None, rows: 0 }
     }
 
     /// Rows of these times are buffered for so many tasks; returns whether they should leave.
-    pub(super) fn note(&mut self, times: &[EventTime], tasks: usize, now: ProcTime) -> bool {
+    fn note(&mut self, times: &[EventTime], tasks: usize, now: ProcTime) -> bool {
         self.rows += times.len() as u64;
         self.buffered += times.len();
         self.earliest = self.earliest.into_iter().chain(times.iter().copied()).min();
@@ -67,17 +94,17 @@ impl Linger {
     }
 
     /// Whether rows have waited long enough.
-    pub(super) fn is_over(&self, now: ProcTime) -> bool {
+    fn is_over(&self, now: ProcTime) -> bool {
         self.leave_at.is_some_and(|at| at <= now)
     }
 
     /// All that was buffered has left.
-    pub(super) fn left(&mut self) {
+    fn left(&mut self) {
         (self.buffered, self.earliest, self.leave_at) = (0, None, None);
     }
 
     /// What has come in.
-    pub(super) fn figures(&self) -> OpFigures {
+    fn figures(&self) -> OpFigures {
         let account = Account { rows: self.rows, matched: self.rows, ..Account::default() };
         OpFigures { accounts: vec![account], emitted: self.rows - self.buffered as u64, ..OpFigures::default() }
     }
@@ -89,25 +116,10 @@ pub(super) const fn room(rows: usize, tasks: usize) -> usize {
 }
 
 impl<K: Key, T: Data> KeyBy<K, T> {
-    /// The exchange of task `own` of `tasks`; port `p` leads to task `p`.
-    pub fn new(key: KeyOf<K, T>, batching: Batching, own: usize, tasks: usize) -> Self {
+    /// The exchange of task `own` of `tasks`.
+    pub fn exchange(key: KeyOf<K, T>, batching: Batching, own: usize, tasks: usize) -> Exchange<Self> {
         let outgoing = (0..tasks).map(|_| KeyedBatch::default()).collect();
-        KeyBy { key, own, outgoing, linger: Linger::new(batching), scratch: Vec::new() }
-    }
-
-    fn deal(&mut self, batch: Batch<T>) {
-        let (rows, times, kinds) = batch.into_parts();
-        let room = room(rows.len(), self.outgoing.len());
-        for target in &mut self.outgoing {
-            target.rows.reserve(room);
-        }
-        if let Kinds::Each(kinds) = kinds {
-            return self.deal_changes(rows, times, kinds);
-        }
-        for (row, time) in rows.into_iter().zip(times) {
-            let key = (self.key)(&row);
-            self.put(key, row, time, RowKind::Insert);
-        }
+        Exchange::new(KeyBy { key, own, outgoing, scratch: Vec::new() }, batching)
     }
 
     #[inline]
@@ -138,22 +150,52 @@ impl<K: Key, T: Data> KeyBy<K, T> {
             self.put(new_key, new_row, new_time, comes);
         }
     }
+}
 
+impl<K: Key, T: Data> Deal for KeyBy<K, T> {
+    type Row = T;
+
+    fn deal(&mut self, batch: Batch<T>) {
+        let (rows, times, kinds) = batch.into_parts();
+        let room = room(rows.len(), self.outgoing.len());
+        for target in &mut self.outgoing {
+            target.rows.reserve(room);
+        }
+        if let Kinds::Each(kinds) = kinds {
+            return self.deal_changes(rows, times, kinds);
+        }
+        for (row, time) in rows.into_iter().zip(times) {
+            let key = (self.key)(&row);
+            self.put(key, row, time, RowKind::Insert);
+        }
+    }
+
+    fn tasks(&self) -> usize {
+        self.outgoing.len()
+    }
+
+    fn take(&mut self, task: usize) -> AnyBatch {
+        AnyBatch::new(std::mem::take(&mut self.outgoing[task]))
+    }
+}
+
+impl<D: Deal> Exchange<D> {
     fn send_all(&mut self, cx: &mut Cx<'_>) {
-        for (task, outgoing) in self.outgoing.iter_mut().enumerate() {
-            if !outgoing.rows.is_empty() {
-                cx.out.send(Port(task), AnyBatch::new(std::mem::take(outgoing)));
+        for task in 0..self.dealer.tasks() {
+            let batch = self.dealer.take(task);
+            if !batch.is_empty() {
+                cx.out.send(Port(task), batch);
             }
         }
         self.linger.left();
     }
 }
 
-impl<K: Key, T: Data> Operator for KeyBy<K, T> {
+impl<D: Deal> Operator for Exchange<D> {
     fn on_batch(&mut self, _: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
-        let batch: Batch<T> = batch.take()?;
-        let leaves = self.linger.note(batch.times(), self.outgoing.len(), cx.now);
-        self.deal(batch);
+        let batch: Batch<D::Row> = batch.take()?;
+        let leaves = self.linger.note(batch.times(), self.dealer.tasks(), cx.now);
+        self.dealer.deal(batch);
         if leaves {
             self.send_all(cx);
         }
