@@ -194,7 +194,8 @@ impl<K: Key> Sessions<K> {
             }
             slot.session.is_some()
         });
-        // A session that was opened again may be noted twice.
+        // A session that was opened again may be noted twice, with others in between.
+        noted.sort_unstable_by_key(|due| due.id);
         noted.dedup_by_key(|due| due.id);
         true
     }
@@ -260,5 +261,14 @@ mod tests {
         assert!(!sessions.take_noted(11, &mut noted));
         assert!(sessions.take_noted(12, &mut noted) && noted.is_empty());
         assert_eq!(sessions.begin(3, 1, 80), two);
+    }
+    #[test]
+    fn a_session_that_was_noted_twice_for_one_time_is_looked_at_once() {
+        let mut sessions = Sessions::new(5);
+        let (one, two) = (sessions.begin(3, 1, 0), sessions.begin(3, 1, 8));
+        [one, two, one, two].into_iter().for_each(|id| sessions.note(id, 4));
+        let mut noted = Vec::new();
+        assert!(sessions.take_noted(4, &mut noted));
+        assert_eq!(noted.iter().map(|due| due.id).collect::<Vec<_>>(), [one, two]);
     }
 }
