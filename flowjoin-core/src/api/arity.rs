@@ -28,7 +28,7 @@ use crate::op::joined::{
 use crate::op::multi_join::{MultiJoin as MultiJoinOp, Spec};
 use crate::op::{Outbox, Port};
 use crate::record::Data;
-use crate::state::{Equality, Held, RowId, Slab, Slots, StateShape};
+use crate::state::{Equality, Held, RowId, Slab, Slots, StateShape, prefetch_all};
 use crate::time::{EventTime, Watermark};
 
 /// Rows asked for ahead of use.
@@ -170,9 +170,14 @@ macro_rules! arity {
                 $(let mut $row: Option<&Held<$I::Row>> = None;)+
                 for (index, combo) in combos.iter().enumerate() {
                     if let Some([before, next]) = combos.get(index + AHEAD - 1..=index + AHEAD) {
-                        $(if next.ids[$i] != before.ids[$i] {
-                            prefetch_row(&slabs.$i, slots, |slot| &slot.$i, next.ids[$i]);
-                        })+
+                        match next.slot() {
+                            Some(slot) => slots.get(slot).into_iter().for_each(prefetch_all),
+                            None => {
+                                $(if next.ids[$i] != before.ids[$i] {
+                                    prefetch_row(&slabs.$i, slots, |slot| &slot.$i, next.ids[$i]);
+                                })+
+                            }
+                        }
                     }
                     match combo.slot().and_then(|slot| slots.get(slot)) {
                         Some(slot) => { $($row = slot.$i.as_ref();)+ }

@@ -215,22 +215,31 @@ fn odometer<const N: usize>(factors: &[Runs<'_>; N], emit: &mut impl FnMut(&[Row
         let (front, back) = factors[input];
         if n < front.len() { front[n] } else { back[n - front.len()] }
     };
-    let mut wheel = [0; N];
     let mut ids: [RowId; N] = std::array::from_fn(|input| at(input, 0));
+    // Only lists of more than one row turn; most have one.
+    let (mut turning, mut wheels) = ([0; N], 0);
+    for (input, (front, back)) in factors.iter().enumerate() {
+        if front.len() + back.len() > 1 {
+            turning[wheels] = input;
+            wheels += 1;
+        }
+    }
+    let mut turned = [0; N];
     loop {
         emit(&ids);
-        let mut input = N;
+        let mut wheel = wheels;
         loop {
-            if input == 0 {
+            if wheel == 0 {
                 return;
             }
-            input -= 1;
-            wheel[input] += 1;
-            if wheel[input] < factors[input].0.len() + factors[input].1.len() {
-                ids[input] = at(input, wheel[input]);
+            wheel -= 1;
+            let input = turning[wheel];
+            turned[wheel] += 1;
+            if turned[wheel] < factors[input].0.len() + factors[input].1.len() {
+                ids[input] = at(input, turned[wheel]);
                 break;
             }
-            wheel[input] = 0;
+            turned[wheel] = 0;
             ids[input] = at(input, 0);
         }
     }

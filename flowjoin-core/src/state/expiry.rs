@@ -21,7 +21,8 @@ pub struct Due {
 /// Rows by the time at which they leave.
 #[derive(Debug)]
 pub struct Expiry {
-    width: i64,
+    // A bucket is two to the power of this many milliseconds wide: to find one takes no division.
+    bits: u32,
     // The earliest bucket, latest first, so that the next one due is at the end. Rows mostly come in order, that is at
     // one of its ends: with a long time-to-live all that comes for minutes is put in here.
     front: VecDeque<Due>,
@@ -30,6 +31,8 @@ pub struct Expiry {
     near: VecDeque<Vec<Packed>>,
     // Buckets further off than `near` reaches: few, as rows stay about equally long.
     far: BTreeMap<i64, Vec<Packed>>,
+    // Buckets that were emptied, for their memory.
+    spare: Vec<Vec<Packed>>,
     len: usize,
 }
 
@@ -44,21 +47,30 @@ struct Packed {
 impl Expiry {
     /// A calendar for rows that stay about so many milliseconds.
     pub fn new(stay_millis: i64) -> Expiry {
-        let width = (stay_millis.saturating_abs() / 256).clamp(1, 3_600_000);
-        Expiry { width, front: VecDeque::new(), next: i64::MIN, near: VecDeque::new(), far: BTreeMap::new(), len: 0 }
+        let width = (stay_millis.saturating_abs() / 256).clamp(1, 3_600_000) as u64;
+        Expiry {
+            bits: width.next_power_of_two().trailing_zeros(),
+            front: VecDeque::new(),
+            next: i64::MIN,
+            near: VecDeque::new(),
+            far: BTreeMap::new(),
+            spare: Vec::new(),
+            len: 0,
+        }
     }
 
     /// Notes when a row leaves.
     #[inline]
     pub fn push(&mut self, due: Due) {
         self.len += 1;
-        let bucket = due.at.div_euclid(self.width);
+        let bucket = due.at >> self.bits;
         if bucket < self.next {
             let place = self.front.partition_point(|other| *other > due);
             self.front.insert(place, due);
             return;
         }
-        let packed = Packed { after: due.at.rem_euclid(self.width) as u32, id: due.id, hash: due.hash };
+        let after = (due.at - (bucket << self.bits)) as u32;
+        let packed = Packed { after, id: due.id, hash: due.hash };
         let ahead = bucket.wrapping_sub(self.next) as u64;
         match self.near.get_mut(ahead as usize) {
             Some(rows) if ahead < NEAR => rows.push(packed),
@@ -69,7 +81,8 @@ impl Expiry {
     #[cold]
     fn push_beyond(&mut self, bucket: i64, ahead: u64, packed: Packed) {
         if ahead < NEAR {
-            self.near.resize_with(ahead as usize + 1, Vec::new);
+            let spare = &mut self.spare;
+            self.near.resize_with(ahead as usize + 1, || spare.pop().unwrap_or_default());
             self.near[ahead as usize].push(packed);
         } else {
             self.far.entry(bucket).or_default().push(packed);
@@ -121,7 +134,7 @@ impl Expiry {
 
     /// Bytes taken.
     pub fn bytes(&self) -> u64 {
-        let packed: usize = self.near.iter().chain(self.far.values()).map(Vec::capacity).sum();
+        let packed: usize = self.near.iter().chain(self.far.values()).chain(&self.spare).map(Vec::capacity).sum();
         (packed * size_of::<Packed>() + self.front.capacity() * size_of::<Due>()) as u64
     }
 
@@ -134,20 +147,26 @@ impl Expiry {
                 self.next = bucket;
             }
             let bucket = self.next;
-            let rows = self.near.pop_front().unwrap_or_default();
+            let mut rows = self.near.pop_front().unwrap_or_default();
             let beyond = self.far.remove(&bucket).unwrap_or_default();
             self.next = bucket.saturating_add(1);
-            // The first bucket of all begins before time does; the sum is in range again.
-            let begin = bucket.wrapping_mul(self.width);
-            let unpack = |p: &Packed| Due { at: begin.wrapping_add(i64::from(p.after)), id: p.id, hash: p.hash };
+            let begin = bucket << self.bits;
+            let unpack = |p: &Packed| Due { at: begin + i64::from(p.after), id: p.id, hash: p.hash };
             self.front.extend(rows.iter().chain(&beyond).map(unpack));
             self.front.make_contiguous().sort_unstable_by(|a, b| b.cmp(a));
+            if rows.capacity() > 0 && self.spare.len() < SPARE {
+                rows.clear();
+                self.spare.push(rows);
+            }
         }
     }
 }
 
 /// How many buckets are kept side by side.
 const NEAR: u64 = 1_024;
+
+/// Emptied buckets that keep their memory.
+const SPARE: usize = 16;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Which rows have met a partner.
 
-use super::{Bits, RowId};
+use super::{Bits, RowId, prefetch};
 
 /// The rows of N inputs that have met a partner: a bit a row in a slab, and a word a slot.
 #[derive(Debug)]
@@ -35,6 +35,12 @@ impl<const N: usize> Met<N> {
         let new = rows & !self.slots[slot];
         self.slots[slot] |= rows;
         new
+    }
+
+    /// Asks the processor for what is known of a slot, which will be needed soon.
+    #[inline]
+    pub fn prefetch(&self, slot: u32) {
+        self.slots.get(slot as usize).into_iter().for_each(prefetch);
     }
 
     /// Forgets that a row has met; returns whether it had.

@@ -30,7 +30,7 @@ pub use rows::{Hushed, KeyedRows, Lists, Runs, Spill};
 pub use sessions::{Member, Session, Sessions};
 pub use slab::{Held, Slab};
 pub use slots::Slots;
-pub use table::{Place, Table, prefetch, prefetch_all};
+pub use table::{Guess, Place, Table, prefetch, prefetch_all};
 pub use timeline::{Side, Timeline};
 pub use versions::{Found, Inserted, Version, Versions};
 

@@ -14,16 +14,18 @@ use crate::key::{KEY_GROUPS, Key, KeyGroup};
 /// Entries by key.
 #[derive(Debug)]
 pub struct Table<K, E, S> {
-    shards: Vec<Shard<S>>,
+    // By shard. What each look-up reads is dense, so that it stays near.
+    indexes: Vec<Box<[Mark]>>,
+    fills: Vec<Fill>,
+    spills: Vec<S>,
     entries: Entries<K, E>,
 }
 
-#[derive(Debug)]
-struct Shard<S> {
-    index: Vec<Mark>,
+// How full an index is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fill {
     len: usize,
     grow_at: usize,
-    spill: S,
 }
 
 #[derive(Debug)]
@@ -62,6 +64,10 @@ pub struct Place {
     tag: u32,
 }
 
+/// Which entry is probably that of a hash, if there is one. The entry may have been removed since.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Guess(Option<u32>);
+
 impl Place {
     /// The number of the entry; no other entry of the table has it.
     #[inline]
@@ -72,9 +78,12 @@ impl Place {
 
 impl<K: Key, E: Default, S: Default> Default for Table<K, E, S> {
     fn default() -> Self {
-        let shard = || Shard { index: Vec::new(), len: 0, grow_at: 0, spill: S::default() };
-        let entries = Entries { chunks: Vec::new(), used: 0, free: Vec::new() };
-        Table { shards: (0..KEY_GROUPS).map(|_| shard()).collect(), entries }
+        Table {
+            indexes: (0..KEY_GROUPS).map(|_| Box::default()).collect(),
+            fills: vec![Fill::default(); usize::from(KEY_GROUPS)],
+            spills: (0..KEY_GROUPS).map(|_| S::default()).collect(),
+            entries: Entries { chunks: Vec::new(), used: 0, free: Vec::new() },
+        }
     }
 }
 
@@ -82,35 +91,41 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// Asks the processor for the place of this hash in the index, which will be needed soon.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        let shard = &self.shards[KeyGroup::of(hash).index()];
-        if let Some(mark) = shard.index.get(home(hash as u32, shard.index.len())) {
+        let index = &self.indexes[KeyGroup::of(hash).index()];
+        if let Some(mark) = index.get(home(hash as u32, index.len())) {
             prefetch(mark);
         }
     }
 
-    /// Asks the processor for the entry of this hash, once its place in the index is near.
+    /// Asks the processor for the entry of this hash, once its place in the index is near. Returns which one it is, if its
+    /// key proves to be the one that is looked for.
     #[inline]
-    pub fn prefetch_entry(&self, hash: u64) {
-        if let Some(entry) = self.first_of(hash) {
-            let (chunk, at) = Entries::<K, E>::split(entry);
-            // An entry may reach into the next cache line, where the next one begins.
-            let lines = if size_of::<Option<Entry<K, E>>>() > 32 { 2 } else { 1 };
-            self.entries.chunks[chunk].iter().skip(at).take(lines).for_each(prefetch);
+    pub fn prefetch_entry(&self, hash: u64) -> Guess {
+        let entry = self.first_of(hash);
+        if let Some(entry) = entry {
+            self.entries.prefetch(entry);
         }
+        Guess(entry)
+    }
+
+    /// Asks the processor for the entry at a place, which will be needed soon.
+    #[inline]
+    pub fn prefetch_place(&self, place: Place) {
+        self.entries.prefetch(place.entry);
     }
 
     /// Looks at the first entry with the tag of this hash, which probably is the one; for prefetching what it names.
     #[inline]
     pub fn peek(&self, hash: u64, look: impl FnOnce(&E, &S)) {
         if let Some(entry) = self.first_of(hash).and_then(|entry| self.entries.get(entry)) {
-            look(&entry.value, &self.shards[KeyGroup::of(hash).index()].spill);
+            look(&entry.value, &self.spills[KeyGroup::of(hash).index()]);
         }
     }
 
     // The entry of the first mark with the tag of this hash.
     #[inline]
     fn first_of(&self, hash: u64) -> Option<u32> {
-        let index = &self.shards[KeyGroup::of(hash).index()].index;
+        let index = &self.indexes[KeyGroup::of(hash).index()];
         let tag = hash as u32;
         let mut slot = home(tag, index.len());
         loop {
@@ -125,19 +140,39 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         }
     }
 
+    /// As [`upsert`](Self::upsert), with a guess made before, which is right nearly always and saves the look-up.
+    #[inline]
+    pub fn upsert_guessed(&mut self, hash: u64, key: K, guess: Guess) -> Place {
+        self.verify(hash, &key, guess).unwrap_or_else(|| self.upsert(hash, key))
+    }
+
+    /// As [`find`](Self::find), with a guess made before.
+    #[inline]
+    pub fn find_guessed(&self, hash: u64, key: &K, guess: Guess) -> Option<Place> {
+        self.verify(hash, key, guess).or_else(|| self.find(hash, key))
+    }
+
+    #[inline]
+    fn verify(&self, hash: u64, key: &K, guess: Guess) -> Option<Place> {
+        let entry = guess.0?;
+        let is_it = self.entries.get(entry).is_some_and(|other| other.key == *key);
+        is_it.then(|| Place { shard: KeyGroup::of(hash).index() as u32, entry, tag: hash as u32 })
+    }
+
     /// The place of a key, which gets an empty entry if it has none.
     #[inline]
     pub fn upsert(&mut self, hash: u64, key: K) -> Place {
         let group = KeyGroup::of(hash).index();
-        let shard = &mut self.shards[group];
-        if shard.len >= shard.grow_at {
-            shard.grow(group);
+        let fill = &mut self.fills[group];
+        if fill.len >= fill.grow_at {
+            fill.grow_at = grow(&mut self.indexes[group], group);
         }
+        let index = &mut self.indexes[group];
         let tag = hash as u32;
-        let mask = shard.index.len() - 1;
-        let mut slot = home(tag, shard.index.len());
+        let mask = index.len() - 1;
+        let mut slot = home(tag, index.len());
         loop {
-            let mark = shard.index[slot];
+            let mark = index[slot];
             if mark.is_free() {
                 break;
             }
@@ -147,8 +182,8 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
             slot = (slot + 1) & mask;
         }
         let entry = self.entries.add(key);
-        shard.index[slot] = Mark { tag, entry };
-        shard.len += 1;
+        index[slot] = Mark { tag, entry };
+        fill.len += 1;
         Place { shard: group as u32, entry, tag }
     }
 
@@ -167,21 +202,21 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     #[inline]
     fn probe(&self, hash: u64, test: impl Fn(&K, &E, &S) -> bool) -> Option<Place> {
         let group = KeyGroup::of(hash).index();
-        let shard = &self.shards[group];
+        let index = &self.indexes[group];
         let tag = hash as u32;
-        let mut slot = home(tag, shard.index.len());
+        let mut slot = home(tag, index.len());
         loop {
-            let mark = *shard.index.get(slot)?;
+            let mark = *index.get(slot)?;
             if mark.is_free() {
                 return None;
             }
             if mark.tag == tag
                 && let Some(entry) = self.entries.get(mark.entry)
-                && test(&entry.key, &entry.value, &shard.spill)
+                && test(&entry.key, &entry.value, &self.spills[group])
             {
                 return Some(Place { shard: group as u32, entry: mark.entry, tag });
             }
-            slot = (slot + 1) & (shard.index.len() - 1);
+            slot = (slot + 1) & (index.len() - 1);
         }
     }
 
@@ -190,7 +225,7 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     pub fn at(&mut self, place: Place) -> (&mut E, &mut S) {
         let (chunk, at) = Entries::<K, E>::split(place.entry);
         let entry = self.entries.chunks[chunk][at].as_mut().expect("a place is that of an entry");
-        (&mut entry.value, &mut self.shards[place.shard as usize].spill)
+        (&mut entry.value, &mut self.spills[place.shard as usize])
     }
 
     /// The entry at a place, to look at.
@@ -202,19 +237,19 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// The entry at a place and the spill of its shard, to look at.
     #[inline]
     pub fn view(&self, place: Place) -> (&E, &S) {
-        (self.get(place), &self.shards[place.shard as usize].spill)
+        (self.get(place), &self.spills[place.shard as usize])
     }
 
     /// The places of all entries, by shard and, within one, by number.
     pub fn places(&self) -> Vec<Place> {
-        let of = |(shard, marks): (usize, &Shard<S>)| {
-            let marks = marks.index.iter().filter(|mark| !mark.is_free());
+        let of = |(shard, marks): (usize, &Box<[Mark]>)| {
+            let marks = marks.iter().filter(|mark| !mark.is_free());
             let mut places: Vec<Place> =
                 marks.map(|mark| Place { shard: shard as u32, entry: mark.entry, tag: mark.tag }).collect();
             places.sort_unstable_by_key(|place| place.entry);
             places
         };
-        self.shards.iter().enumerate().flat_map(of).collect()
+        self.indexes.iter().enumerate().flat_map(of).collect()
     }
 
     /// The key at a place.
@@ -225,16 +260,16 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
 
     /// Takes the entry at a place out; the places of others stay.
     pub fn remove(&mut self, place: Place) -> (K, E) {
-        let shard = &mut self.shards[place.shard as usize];
-        shard.unmark(place);
-        shard.len -= 1;
+        let shard = place.shard as usize;
+        unmark(&mut self.indexes[shard], place);
+        self.fills[shard].len -= 1;
         let entry = self.entries.take(place.entry).expect("a place is that of an entry");
         (entry.key, entry.value)
     }
 
     /// How many keys have an entry.
     pub fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.len).sum()
+        self.fills.iter().map(|fill| fill.len).sum()
     }
 
     /// Whether none has.
@@ -244,8 +279,8 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
 
     /// Bytes taken by index and entries, without what keys own elsewhere; `spilled` tells those of a spill.
     pub fn bytes(&self, spilled: impl Fn(&S) -> u64) -> u64 {
-        let of = |shard: &Shard<S>| (shard.index.capacity() * size_of::<Mark>()) as u64 + spilled(&shard.spill);
-        self.entries.bytes() + self.shards.iter().map(of).sum::<u64>()
+        let marks: usize = self.indexes.iter().map(|index| index.len()).sum();
+        self.entries.bytes() + (marks * size_of::<Mark>()) as u64 + self.spills.iter().map(spilled).sum::<u64>()
     }
 }
 
@@ -259,6 +294,15 @@ impl<K: Key, E: Default> Entries<K, E> {
     fn get(&self, entry: u32) -> Option<&Entry<K, E>> {
         let (chunk, at) = Self::split(entry);
         self.chunks.get(chunk)?.get(at)?.as_ref()
+    }
+
+    // Asks for the lines that an entry begins and ends in.
+    #[inline]
+    fn prefetch(&self, entry: u32) {
+        let (chunk, at) = Self::split(entry);
+        if let Some(entry) = self.chunks.get(chunk).and_then(|chunk| chunk.get(at)) {
+            prefetch_ends(entry);
+        }
     }
 
     #[inline]
@@ -292,41 +336,40 @@ impl<K: Key, E: Default> Entries<K, E> {
     }
 }
 
-impl<S> Shard<S> {
-    fn unmark(&mut self, place: Place) {
-        let mask = self.index.len() - 1;
-        let mut hole = home(place.tag, self.index.len());
-        while self.index[hole].entry != place.entry {
-            hole = (hole + 1) & mask;
-        }
-        // Moves up those that were pushed down by the one that left, so that no probe meets a gap.
-        let mut next = (hole + 1) & mask;
-        while !self.index[next].is_free() {
-            let wants = home(self.index[next].tag, mask + 1);
-            if (next.wrapping_sub(wants) & mask) >= (next.wrapping_sub(hole) & mask) {
-                self.index[hole] = self.index[next];
-                hole = next;
-            }
-            next = (next + 1) & mask;
-        }
-        self.index[hole] = Mark::FREE;
+fn unmark(index: &mut [Mark], place: Place) {
+    let mask = index.len() - 1;
+    let mut hole = home(place.tag, index.len());
+    while index[hole].entry != place.entry {
+        hole = (hole + 1) & mask;
     }
+    // Moves up those that were pushed down by the one that left, so that no probe meets a gap.
+    let mut next = (hole + 1) & mask;
+    while !index[next].is_free() {
+        let wants = home(index[next].tag, mask + 1);
+        if (next.wrapping_sub(wants) & mask) >= (next.wrapping_sub(hole) & mask) {
+            index[hole] = index[next];
+            hole = next;
+        }
+        next = (next + 1) & mask;
+    }
+    index[hole] = Mark::FREE;
+}
 
-    #[cold]
-    fn grow(&mut self, group: usize) {
-        let size = (self.index.len() * 2).max(SMALLEST);
-        let mut index = vec![Mark::FREE; size];
-        for &mark in self.index.iter().filter(|mark| !mark.is_free()) {
-            let mut at = home(mark.tag, size);
-            while !index[at].is_free() {
-                at = (at + 1) & (size - 1);
-            }
-            index[at] = mark;
+// Doubles an index; returns at how many keys it is to be doubled again.
+#[cold]
+fn grow(index: &mut Box<[Mark]>, group: usize) -> usize {
+    let size = (index.len() * 2).max(SMALLEST);
+    let mut larger = vec![Mark::FREE; size];
+    for &mark in index.iter().filter(|mark| !mark.is_free()) {
+        let mut at = home(mark.tag, size);
+        while !larger[at].is_free() {
+            at = (at + 1) & (size - 1);
         }
-        self.index = index;
-        // Between a half and three quarters, by group, so that shards of equal fill do not all double at once.
-        self.grow_at = size * (64 + group * 37 % 32) / 128;
+        larger[at] = mark;
     }
+    *index = larger.into_boxed_slice();
+    // Between a half and three quarters, by group, so that shards of equal fill do not all double at once.
+    size * (64 + group * 37 % 32) / 128
 }
 
 // The top bits of a hash choose the shard, the low ones the place in its index.
@@ -339,6 +382,16 @@ fn home(tag: u32, places: usize) -> usize {
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     prefetch_line(std::ptr::from_ref(value).cast());
+}
+
+/// Asks the processor to bring the beginning and the end of a value near, without waiting for them.
+#[inline(always)]
+fn prefetch_ends<T>(value: &T) {
+    let first: *const u8 = std::ptr::from_ref(value).cast();
+    prefetch_line(first);
+    if size_of::<T>() > 16 {
+        prefetch_line(first.wrapping_add(size_of::<T>() - 1));
+    }
 }
 
 /// Asks the processor to bring all of a value near, without waiting for it.
@@ -412,6 +465,15 @@ mod tests {
         assert_eq!(table.remove(place), ("b".to_string(), 1));
         let place = table.find_by(7, |&entry, ()| entry == 2).unwrap();
         assert_eq!(table.key_at(place), "c");
+        // The first of the hash is another one.
+        let guess = table.prefetch_entry(7);
+        let keys = ["a", "c", "d"].map(|key| table.find_guessed(7, &key.to_string(), guess));
+        assert_eq!(keys.map(|place| place.map(|place| *table.get(place))), [Some(0), Some(2), None]);
+        let place = table.find(7, &"a".to_string()).unwrap();
+        table.remove(place);
+        assert!(table.find_guessed(7, &"a".to_string(), guess).is_none());
+        let place = table.upsert_guessed(7, "d".to_string(), guess);
+        assert_eq!((table.key_at(place).as_str(), table.len()), ("d", 2));
         assert!(table.find(7, &"b".to_string()).is_none());
     }
 }

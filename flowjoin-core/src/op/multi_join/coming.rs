@@ -11,7 +11,7 @@ use super::{AHEAD, COMBOS_MAX, MultiJoin};
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::state::RowId;
+use crate::state::{Guess, Place, RowId};
 use crate::time::EventTime;
 
 /// The rows of a batch that have not been joined yet.
@@ -68,6 +68,12 @@ impl<K> Coming<K> {
         next
     }
 
+    /// Where the key of a row is that will be joined soon.
+    #[inline]
+    fn ahead(&self) -> Option<Place> {
+        self.block.get(self.joined + SOON)?.place
+    }
+
     // How many rows make the next block: the two halves of an update are not parted.
     fn block_len(&self) -> usize {
         if let Some(&(before, _)) = self.truncations.front() {
@@ -118,27 +124,33 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.coming.looked_up += rows;
         self.coming.block.clear();
         self.coming.joined = 0;
-        for _ in 0..rows {
+        let mut guesses = [Guess::default(); AHEAD / 2];
+        for (row, guess) in self.coming.staged.as_slice().iter().zip(&mut guesses) {
+            *guess = self.table.prefetch_entry(row.hash);
+        }
+        for index in 0..rows {
             // First the place of a key in the index is asked for, then the entry that it names.
             let coming = self.coming.staged.as_slice();
             if let Some(next) = coming.get(AHEAD) {
                 self.table.prefetch(next.hash);
             }
-            if let Some(next) = coming.get(AHEAD / 2) {
-                self.table.prefetch_entry(next.hash);
-            }
+            let later = coming.get(AHEAD / 2).map_or(Guess::default(), |next| self.table.prefetch_entry(next.hash));
+            let guess = std::mem::replace(&mut guesses[index % (AHEAD / 2)], later);
             let Some(Staged { key, hash, time, kind }) = self.coming.staged.next() else { break };
             let is_null = key.is_null();
             let place = match (is_null, kind.adds()) {
                 (true, _) => None,
-                (false, true) => Some(self.table.upsert(hash, key)),
-                (false, false) => self.table.find(hash, &key),
+                (false, true) => Some(self.table.upsert_guessed(hash, key, guess)),
+                (false, false) => self.table.find_guessed(hash, &key, guess),
             };
             let mut comes_out = false;
             if let Some(place) = place {
                 let (lists, spill) = self.table.view(place);
                 comes_out = self.shape.required() & !(lists.present() | 1 << input) == 0;
                 lists.prefetch(spill);
+                if comes_out {
+                    self.met.prefetch(place.number());
+                }
                 // The row that may be taken back or replaced, which the one that comes is compared with.
                 if self.spec.changes[input] && lists.many() >> input & 1 == 0 {
                     lists.list(input, spill).0.iter().for_each(|&id| self.rows.prefetch(input, id));
@@ -152,6 +164,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     // Joins rows that change the result as they come; returns false when the outbox is full.
     fn join_block(&mut self, input: usize, cx: &mut Cx<'_>) -> bool {
         while let Some(row) = self.coming.next() {
+            if let Some(next) = self.coming.ahead() {
+                self.table.prefetch_place(next);
+            }
             match row.place {
                 Some(place) => self.on_insert(input, place, &row, cx.now),
                 None => self.on_null(input, row.id, row.time, cx.out),
@@ -160,9 +175,16 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 return false;
             }
         }
-        true
+        // The rows of the block are near now; after the next block they would have to be fetched again.
+        self.combos.len() < COMBOS_MIN || self.select(cx.out)
     }
 }
 
 /// Rows that are looked up together. What they touch fits the first-level cache, or nearly.
 pub(super) const BLOCK: usize = 256;
+
+/// Combinations of a block that are worth a batch of their own.
+const COMBOS_MIN: usize = 64;
+
+/// Rows of a block after which another one is joined whose key is asked for now.
+const SOON: usize = 4;
