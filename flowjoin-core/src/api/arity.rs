@@ -170,23 +170,21 @@ macro_rules! arity {
                 $(let mut $row: Option<&Held<$I::Row>> = None;)+
                 for (index, combo) in combos.iter().enumerate() {
                     if let Some([before, next]) = combos.get(index + AHEAD - 1..=index + AHEAD) {
-                        match next.slot() {
-                            Some(slot) => slots.get(slot).into_iter().for_each(prefetch_all),
-                            None => {
-                                $(if next.ids[$i] != before.ids[$i] {
-                                    prefetch_row(&slabs.$i, slots, |slot| &slot.$i, next.ids[$i]);
-                                })+
-                            }
+                        let home = next.home();
+                        if home != before.home() {
+                            home.slot().and_then(|slot| slots.get(slot)).into_iter().for_each(prefetch_all);
                         }
+                        $(if next.ids[$i] != before.ids[$i] && next.ids[$i] != home {
+                            prefetch_row(&slabs.$i, slots, |slot| &slot.$i, next.ids[$i]);
+                        })+
                     }
-                    match combo.slot().and_then(|slot| slots.get(slot)) {
-                        Some(slot) => { $($row = slot.$i.as_ref();)+ }
-                        None => {
-                            $(if combo.ids[$i] != found[$i] {
-                                $row = held(&slabs.$i, slots, |slot| &slot.$i, combo.ids[$i]);
-                            })+
-                        }
-                    }
+                    let home = combo.home();
+                    let beside = home.slot().and_then(|slot| slots.get(slot));
+                    $($row = match beside {
+                        Some(slot) if combo.ids[$i] == home => slot.$i.as_ref(),
+                        _ if combo.ids[$i] == found[$i] => $row,
+                        _ => held(&slabs.$i, slots, |slot| &slot.$i, combo.ids[$i]),
+                    };)+
                     found = combo.ids;
                     let time = combo.cause $(.max($row.map_or(EventTime::MIN, |held| held.time)))+;
                     let made = (self.select)($($I::view($row.map(|held| &held.row))),+);

@@ -62,10 +62,11 @@ pub struct Combo<const N: usize> {
 }
 
 impl<const N: usize> Combo<N> {
-    /// The slot that all of its rows stand in, if it is one.
+    /// The first of its rows that stands in a slot; missing if none does. The others that stand in a slot have this id too,
+    /// as they stand beside it.
     #[inline]
-    pub fn slot(&self) -> Option<u32> {
-        if self.ids == [self.ids[0]; N] { self.ids[0].slot() } else { None }
+    pub fn home(&self) -> RowId {
+        self.ids.iter().copied().find(|id| id.slot().is_some()).unwrap_or(RowId::MISSING)
     }
 }
 
