@@ -112,9 +112,12 @@ fn source<T: Event>(flow: &Flow, name: &str, rows: u64, partitions: usize, row: 
 fn temporal(flow: &Flow, size: Size, partitions: usize) -> Stream<Leveled> {
     let users = size.users();
     let orders = Generate::new("orders", move |index| workload::user_order(index, users));
-    let orders = flow.stream::<workload::UserOrder>(orders.count(size.rows()).partitions(partitions));
+    // Ten times fewer rows cover the same time: read as fast as the orders, all levels to come would be held.
+    let orders =
+        flow.stream::<workload::UserOrder>(orders.count(size.rows()).partitions(partitions)).align("time", secs(10));
     let levels = Generate::new("vip", move |index| workload::level(index, users));
-    let levels = flow.stream::<workload::Level>(levels.count(size.levels()).partitions(partitions));
+    let levels =
+        flow.stream::<workload::Level>(levels.count(size.levels()).partitions(partitions)).align("time", secs(10));
     let join = orders.key_by(|order| order.user_id).temporal_join(levels.latest_by_key());
     join.select(|order, level| Leveled { order_id: order.order_id, user_id: order.user_id, level: level.level })
 }
