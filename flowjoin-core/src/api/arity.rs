@@ -28,7 +28,7 @@ use crate::op::joined::{
 use crate::op::multi_join::{MultiJoin as MultiJoinOp, Spec};
 use crate::op::{Outbox, Port};
 use crate::record::Data;
-use crate::state::{Equality, Held, RowId, Slab, Slots, StateShape, prefetch_all};
+use crate::state::{Equality, Held, RowId, Slab, Slots, StateShape, prefetch, prefetch_all};
 use crate::time::{EventTime, Watermark};
 
 /// Rows asked for ahead of use.
@@ -297,6 +297,16 @@ macro_rules! arity {
 
             fn prefetch(&self, input: usize, id: RowId) {
                 $(if input == $i { prefetch_row(&self.slabs.$i, &self.slots, |slot| &slot.$i, id); })+
+            }
+
+            #[inline]
+            fn prefetch_slot(&self, input: usize, slot: u32, all: bool) {
+                if let Some(slot) = self.slots.get(slot) {
+                    match all {
+                        true => prefetch_all(slot),
+                        false => { $(if input == $i { prefetch(&slot.$i); })+ }
+                    }
+                }
             }
 
             fn time(&self, input: usize, id: RowId) -> EventTime {

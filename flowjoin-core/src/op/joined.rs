@@ -14,7 +14,7 @@ use crate::error::{OpError, RecordError};
 use crate::io::{Patch, RowChange, TableBatch};
 use crate::key::Key;
 use crate::record::Data;
-use crate::state::{Held, Place, RowId, Slab, Slots, prefetch, prefetch_all};
+use crate::state::{Held, Place, RowId, Slab, Slots, prefetch};
 use crate::time::{EventTime, Watermark};
 
 use super::{Outbox, Port};
@@ -286,6 +286,9 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
     /// Asks the processor for a row, which will be needed soon.
     fn prefetch(&self, input: usize, id: RowId);
 
+    /// Asks the processor for a place beside the other rows of a key, or for all of these, which will be needed soon.
+    fn prefetch_slot(&self, input: usize, slot: u32, all: bool);
+
     /// The time of a row that is held.
     fn time(&self, input: usize, id: RowId) -> EventTime;
 
@@ -436,16 +439,6 @@ impl<'a, T, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>> Shelf<'a, T, S, F
         (side_by_side, table): (bool, bool),
     ) -> Result<(), OpError> {
         for index in 0..rows.len() {
-            if side_by_side
-                && let Some(place) = rows.get(index + AHEAD).and_then(|next| next.place)
-                && let Some(slot) = self.slots.get_mut(place.number())
-            {
-                // A row that comes out will be selected with all that stands beside it.
-                match rows[index + AHEAD].comes_out {
-                    true => prefetch_all(slot),
-                    false => prefetch((self.field)(slot)),
-                }
-            }
             let Located { time, place, kind, .. } = rows[index];
             if table && kind != table_change::PUT {
                 continue;
@@ -517,6 +510,3 @@ pub fn prefetch_row<'a, T, S: Default>(
         None => slab.prefetch(id),
     }
 }
-
-/// Rows asked for ahead of use.
-const AHEAD: usize = 8;

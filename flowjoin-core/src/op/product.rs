@@ -45,6 +45,11 @@ impl Shape {
         !self.may_be_empty & self.all()
     }
 
+    /// Whether every input is required and shown: the result has no gaps.
+    pub fn is_inner(&self) -> bool {
+        self.required() == self.all() && self.hidden == 0
+    }
+
     /// A bit for each input that must not have a row.
     pub fn forbidden(&self) -> u16 {
         self.may_be_empty & self.hidden
@@ -211,38 +216,68 @@ fn product<const N: usize>(
 }
 
 fn odometer<const N: usize>(factors: &[Runs<'_>; N], emit: &mut impl FnMut(&[RowId; N])) {
-    let at = |input: usize, n: usize| {
-        let (front, back) = factors[input];
-        if n < front.len() { front[n] } else { back[n - front.len()] }
-    };
-    let mut ids: [RowId; N] = std::array::from_fn(|input| at(input, 0));
+    let ids = std::array::from_fn(|input| at(factors[input], 0));
     // Only lists of more than one row turn; most have one.
-    let (mut turning, mut wheels) = ([0; N], 0);
-    for (input, (front, back)) in factors.iter().enumerate() {
+    let mut wheels = Wheels::default();
+    for (input, &(front, back)) in factors.iter().enumerate() {
         if front.len() + back.len() > 1 {
-            turning[wheels] = input;
-            wheels += 1;
+            wheels.add(input, (front, back));
         }
     }
+    turn(ids, &wheels, emit);
+}
+
+/// The lists of more than one row that a product is made of.
+pub struct Wheels<'a, const N: usize> {
+    lists: [(usize, Runs<'a>); N],
+    len: usize,
+}
+
+impl<const N: usize> Default for Wheels<'_, N> {
+    #[inline]
+    fn default() -> Self {
+        Wheels { lists: [(0, (&[], &[])); N], len: 0 }
+    }
+}
+
+impl<'a, const N: usize> Wheels<'a, N> {
+    /// The list of one more input. Returns its first row.
+    #[inline]
+    pub fn add(&mut self, input: usize, list: Runs<'a>) -> RowId {
+        self.lists[self.len] = (input, list);
+        self.len += 1;
+        at(list, 0)
+    }
+}
+
+/// Emits every choice of one row of each list, with the first of each to begin with; the rows of the other inputs stay.
+#[inline]
+pub fn turn<const N: usize>(mut ids: [RowId; N], wheels: &Wheels<'_, N>, emit: &mut impl FnMut(&[RowId; N])) {
+    let lists = &wheels.lists[..wheels.len];
     let mut turned = [0; N];
     loop {
         emit(&ids);
-        let mut wheel = wheels;
+        let mut wheel = lists.len();
         loop {
             if wheel == 0 {
                 return;
             }
             wheel -= 1;
-            let input = turning[wheel];
+            let (input, list) = lists[wheel];
             turned[wheel] += 1;
-            if turned[wheel] < factors[input].0.len() + factors[input].1.len() {
-                ids[input] = at(input, turned[wheel]);
+            if turned[wheel] < list.0.len() + list.1.len() {
+                ids[input] = at(list, turned[wheel]);
                 break;
             }
             turned[wheel] = 0;
-            ids[input] = at(input, 0);
+            ids[input] = at(list, 0);
         }
     }
+}
+
+#[inline]
+fn at((front, back): Runs<'_>, n: usize) -> RowId {
+    if n < front.len() { front[n] } else { back[n - front.len()] }
 }
 
 #[cfg(test)]

@@ -106,6 +106,12 @@ impl<const N: usize> Lists<N> {
         &self.first
     }
 
+    /// For each input its only row; missing if it has none, and of no meaning if it has more.
+    #[inline]
+    pub fn firsts(&self) -> &[RowId; N] {
+        &self.first
+    }
+
     /// Asks the processor for the spilled lists, which will be walked soon.
     #[inline]
     pub fn prefetch(&self, spill: &Spill) {

@@ -151,6 +151,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 if comes_out {
                     self.met.prefetch(place.number());
                 }
+                if self.side_by_side[input] {
+                    self.rows.prefetch_slot(input, place.number(), comes_out);
+                }
                 // The row that may be taken back or replaced, which the one that comes is compared with.
                 if self.spec.changes[input] && lists.many() >> input & 1 == 0 {
                     lists.list(input, spill).0.iter().for_each(|&id| self.rows.prefetch(input, id));

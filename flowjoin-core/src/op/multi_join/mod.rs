@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use super::conditional::Steps;
 use super::joined::{Combo, JoinRows, Lateness, Located};
-use super::product::{self, Shape, Step};
+use super::product::{self, Shape, Step, Wheels};
 use super::{Cx, InputId, Operator};
 use crate::account::{Account, OpFigures};
 use crate::batch::AnyBatch;
@@ -175,6 +175,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 self.emit_gap(place, gap, time);
             }
             self.combos.push(Combo { ids, kind: RowKind::Insert, cause: time });
+        } else if self.shape.is_inner() {
+            self.emit_inner(place, input, id, time);
         } else {
             self.emit_product(place, Step { input, row: id, enters: true, alone }, time);
         }
@@ -258,6 +260,25 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             Said::Numbered(hushed) if lists.hushed() != 0 => hushed.stands(self.table.key_at(place), ids),
             _ => true,
         }
+    }
+
+    // A row has come where no input is optional: nothing is taken back, and only inputs with several rows turn.
+    #[inline]
+    fn emit_inner(&mut self, place: Place, input: usize, row: RowId, time: EventTime) {
+        let (lists, spill) = self.table.view(place);
+        let mut ids = *lists.firsts();
+        let mut wheels = Wheels::default();
+        let mut many = lists.many();
+        while many != 0 {
+            let other = many.trailing_zeros() as usize;
+            many &= many - 1;
+            if other != input {
+                ids[other] = wheels.add(other, lists.list(other, spill));
+            }
+        }
+        ids[input] = row;
+        let combos = &mut self.combos;
+        product::turn(ids, &wheels, &mut |&ids| combos.push(Combo { ids, kind: RowKind::Insert, cause: time }));
     }
 
     fn emit_product(&mut self, place: Place, step: Step, time: EventTime) {
