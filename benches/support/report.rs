@@ -9,6 +9,11 @@ use std::fs;
 
 use crate::workload::{Answer, Size, Workload};
 
+/// What both programs take memory from: state is many small places all over it, and with huge pages the processor finds
+/// them sooner.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
