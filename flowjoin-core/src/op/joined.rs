@@ -438,15 +438,15 @@ impl<'a, T, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>> Shelf<'a, T, S, F
         rows: &mut [Located],
         (side_by_side, table): (bool, bool),
     ) -> Result<(), OpError> {
-        for index in 0..rows.len() {
-            let Located { time, place, kind, .. } = rows[index];
+        for row in rows {
+            let Located { time, place, kind, .. } = *row;
             if table && kind != table_change::PUT {
                 continue;
             }
-            let Some(row) = waiting.next() else { break };
-            rows[index].id = match place.filter(|_| side_by_side && kind.adds()) {
-                Some(place) => self.put(place.number(), row, time)?,
-                None => self.slab.insert(row, time)?,
+            let Some(held) = waiting.next() else { break };
+            row.id = match place.filter(|_| side_by_side && kind.adds()) {
+                Some(place) => self.put(place.number(), held, time)?,
+                None => self.slab.insert(held, time)?,
             };
         }
         Ok(())

@@ -242,14 +242,14 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
 
     /// The places of all entries, by shard and, within one, by number.
     pub fn places(&self) -> Vec<Place> {
-        let of = |(shard, marks): (usize, &Box<[Mark]>)| {
+        let of = |(shard, marks): (usize, &[Mark])| {
             let marks = marks.iter().filter(|mark| !mark.is_free());
             let mut places: Vec<Place> =
                 marks.map(|mark| Place { shard: shard as u32, entry: mark.entry, tag: mark.tag }).collect();
             places.sort_unstable_by_key(|place| place.entry);
             places
         };
-        self.indexes.iter().enumerate().flat_map(of).collect()
+        self.indexes.iter().map(|index| &index[..]).enumerate().flat_map(of).collect()
     }
 
     /// The key at a place.
