@@ -12,6 +12,7 @@ pub mod change;
 pub mod error;
 pub mod io;
 pub mod key;
+pub mod names;
 pub mod op;
 pub mod plan;
 pub mod record;

@@ -181,6 +181,17 @@ impl Debezium {
         self.meaning(column, Meaning::Decimal { scale: i64::from(digits) })
     }
 
+    /// Says that a column is text, or bytes as base64, where it looks like a decimal and the events have no schema: a short
+    /// text of base64 that ends with `=` is else refused.
+    ///
+    /// ```
+    /// # use flowjoin_connectors::Debezium;
+    /// let files = Debezium::json("in/files.jsonl").text("digest"); // BYTEA
+    /// ```
+    pub fn text(self, column: impl Into<String>) -> Debezium {
+        self.meaning(column, Meaning::Text)
+    }
+
     fn meaning(mut self, column: impl Into<String>, meaning: Meaning) -> Debezium {
         self.settings.columns.insert(column.into(), meaning);
         self
@@ -270,6 +281,11 @@ where
 
     fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError> {
         self.files.bad_records()
+    }
+
+    /// Unless every image is known to be whole: only then is no column ever left out.
+    fn tells_patches(&self) -> bool {
+        !self.settings.whole_images
     }
 
     /// An event, or what [`JsonTable`](crate::JsonTable) takes: a row, or `{"op": "-D", ..row}`.
