@@ -33,6 +33,6 @@ pub use key::{FloatKey, Key, KeyGroup, NullSafe};
 pub use op::normalize::Conflict;
 pub use op::snapshot_join::Loaded;
 pub use record::{Data, Event, Keyed, TimeField, TimeUnit};
-pub use state::{Clock, Ttl};
+pub use state::{Clock, TimeToLive, Ttl};
 pub use time::{EventTime, ProcTime, Span, Watermark, days, hours, millis, minutes, secs};
 pub use watermark::{Generator, InputState, InputTime, Merge, Progress, TimeFigures, Watermarks};
