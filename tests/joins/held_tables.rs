@@ -89,33 +89,43 @@ fn adding(value: u64, id: Option<u64>) -> Patch<Item> {
     })
 }
 
+// The row that was deleted last.
+type Gone = Option<(u64, u64)>;
+
 // A row that gets another key: whole, or as the row before with something added. One that was moved before is found under
-// its new key; without a row there is nothing to add to, and nothing happens to either key.
-fn moved(random: &mut Random, (from, to): (u64, Option<u64>), rows: &mut Rows) -> (TableChange<Item>, bool) {
+// its new key, and one that was deleted just before is still known; without a row there is nothing to add to, and nothing
+// happens to either key.
+fn moved(
+    random: &mut Random,
+    (from, to): (u64, Option<u64>),
+    (rows, gone): (&mut Rows, &mut Gone),
+) -> (TableChange<Item>, bool) {
     let value = random.below(4);
-    let before = rows.get(&from).or_else(|| rows.get(&to?)).copied();
+    let just_gone = gone.filter(|(id, _)| *id == from).map(|(_, value)| value);
+    let before = rows.get(&from).or_else(|| rows.get(&to?)).copied().or(just_gone);
     let (now, told) = match random.below(3) {
         0 => (Some(value), MovedTo::Row(Item { id: to, value })),
         _ => (before.map(|before| before + value), MovedTo::Patch { key: to, patch: adding(value, to) }),
     };
     if let Some(now) = now {
-        rows.remove(&from);
+        *gone = rows.remove_entry(&from).or(*gone);
         to.map(|to| rows.insert(to, now));
     }
     (TableChange::Move(Box::new(Moved { from: Some(from), row: None, time: None, to: told })), now.is_none())
 }
 
 // A change, made in the model as well; returns it and whether it is a bad record.
-fn change(random: &mut Random, ids: u64, rows: &mut Rows) -> (TableChange<Item>, bool) {
+fn change(random: &mut Random, ids: u64, (rows, gone): (&mut Rows, &mut Gone)) -> (TableChange<Item>, bool) {
     let id = Some(random.below(ids)).filter(|_| random.below(20) > 0);
     let value = random.below(4);
     match random.below(60) {
         0 => {
             rows.clear();
+            *gone = None;
             (TableChange::Truncate { time: None }, false)
         }
         1..=14 => {
-            id.map(|id| rows.remove(&id));
+            *gone = id.and_then(|id| rows.remove_entry(&id)).or(*gone);
             (TableChange::delete(id), false)
         }
         // Adds to what stands; without a row there is nothing to add to.
@@ -129,7 +139,7 @@ fn change(random: &mut Random, ids: u64, rows: &mut Rows) -> (TableChange<Item>,
         25..=34 => {
             let from = random.below(ids);
             let to = id.filter(|&to| to != from);
-            moved(random, (from, to), rows)
+            moved(random, (from, to), (rows, gone))
         }
         _ => {
             id.map(|id| rows.insert(id, value));
@@ -141,18 +151,26 @@ fn change(random: &mut Random, ids: u64, rows: &mut Rows) -> (TableChange<Item>,
 fn check(kind: Kind, parallelism: usize, seed: u64, (ids, batches, size): (u64, usize, u64)) {
     let random = &mut Random(seed);
     let mut t = TestFlow::parallel(parallelism, build(kind));
-    let mut tables = [Rows::new(), Rows::new()];
+    let (mut tables, mut gone) = ([Rows::new(), Rows::new()], [None, None]);
     let mut result = ChangelogChecker::new();
     let (mut sent, mut bad) = (0, 0);
     for _ in 0..batches {
         let side = random.below(2) as usize;
         let count = 1 + random.below(size);
-        let (changes, wrong): (Vec<_>, Vec<bool>) = (0..count).map(|_| change(random, ids, &mut tables[side])).unzip();
+        let mut moves = 0;
+        let mut next = || {
+            let before = tables[side].clone();
+            let (change, wrong) = change(random, ids, (&mut tables[side], &mut gone[side]));
+            // One that moves a row which stands is two changes.
+            let is_move =
+                matches!(&change, TableChange::Move(moved) if moved.from.is_some_and(|id| before.contains_key(&id)));
+            moves += usize::from(is_move && !wrong);
+            (change, wrong)
+        };
+        let (changes, wrong): (Vec<_>, Vec<bool>) = (0..count).map(|_| next()).unzip();
         // Each task hears of a truncation.
         let truncations = changes.iter().filter(|change| matches!(change, TableChange::Truncate { .. })).count();
-        let moved = |(change, wrong): &(&TableChange<Item>, &bool)| matches!(change, TableChange::Move(_)) && !**wrong;
-        let moves = changes.iter().zip(&wrong).filter(moved).count();
-        // A bad record ends where it is read; one that moves a row is two changes.
+        // A bad record ends where it is read.
         let is_bad = wrong.iter().filter(|&&wrong| wrong).count();
         sent += changes.len() - is_bad + moves + truncations * (parallelism - 1);
         bad += is_bad;

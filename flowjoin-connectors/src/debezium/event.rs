@@ -14,7 +14,7 @@ use crate::file::{ReadChange, Told, json_place};
 use crate::json::{Has, KeyFields, RowFields, given};
 
 /// Reads lines of events about rows `T`.
-pub(super) struct EventChange<T> {
+pub(super) struct EventChange<T: Keyed> {
     /// Whose events count; without it, all.
     table: Option<String>,
     settings: Settings,
@@ -22,6 +22,8 @@ pub(super) struct EventChange<T> {
     fields: RowFields,
     of_values: Schemas,
     of_keys: Schemas,
+    /// The key that was deleted last, and where in the log that was.
+    deleted: Option<(serde_json::Value, T::Key)>,
     row: PhantomData<fn() -> T>,
 }
 
@@ -56,6 +58,7 @@ where
             fields,
             of_values: Schemas::default(),
             of_keys: Schemas::default(),
+            deleted: None,
             row: PhantomData,
         }
     }
@@ -103,6 +106,7 @@ where
         if event.op == Op::Delete {
             let key = self.key_of(before.as_ref(), message_key)?;
             let row = before.as_ref().and_then(|before| self.whole(before, event));
+            self.deleted = event.source.place().map(|place| (place.clone(), key.clone()));
             return Ok(TableChange::Delete { key, time, row });
         }
         let after = after.ok_or_else(|| no_after(event))?;
@@ -111,10 +115,12 @@ where
         let put = self.put(&after, before.as_ref(), message_key, table)?;
         // Without REPLICA IDENTITY FULL the image before has only the columns of the key, or is not there.
         let from = before.as_ref().and_then(|before| self.key.pick::<T::Key>(|name| before.column(name)).ok());
-        let from = from.filter(|from| !from.is_null());
+        // A new primary key is told by a delete and an insert of one place in the log.
+        let deleted = self.deleted.take().filter(|(place, _)| event.source.place() == Some(place)).map(|(_, key)| key);
+        let from = from.or(deleted).filter(|from| !from.is_null());
         let row = || before.as_ref().and_then(|before| self.whole(before, event));
         Ok(match (from, put) {
-            (Some(from), Put::Row(to)) if from != to.key() => {
+            (Some(from), Put::Row(to)) if from != to.key() && event.op == Op::Update => {
                 TableChange::Move(Box::new(Moved { row: row(), from, time, to: MovedTo::Row(to) }))
             }
             (Some(from), Put::Patch { key, patch }) if from != key => {

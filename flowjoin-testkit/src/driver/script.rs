@@ -24,7 +24,7 @@ impl TestFlow {
     ///
     /// | line | what it does |
     /// |---|---|
-    /// | `orders order_id=1 amount=100` | sends a row to the source `orders`: its fields as JSON, `-` for null; a text needs quotes only if it has spaces or could be something else |
+    /// | `orders order_id=1 amount=100` | sends a row to the source `orders`: its fields as JSON, `-` for null; a text needs quotes only if it has spaces or could be something else; a field that the row does not have is refused |
     /// | `orders order_id=1 ; order_id=2` | sends several rows as one batch |
     /// | `users op=-D id=1 ..` | deletes the row with that key from the table of a source of changes; without `op` the row is put |
     /// | `orders#1 order_id=2` | to partition 1 of it; so everywhere below |

@@ -15,6 +15,8 @@ use crate::state::{Place, Table};
 pub struct Standing<T: Keyed> {
     rows: Table<T::Key, Newest<T>, ()>,
     versions: Option<Versions<T>>,
+    // The row that was deleted last, where rows have no versions: it may come back at once, under another key.
+    gone: Option<(T::Key, T)>,
     count: u64,
     scratch: Vec<u8>,
 }
@@ -40,7 +42,7 @@ impl<T> Newest<T> {
 impl<T: Keyed> Standing<T> {
     /// No rows yet; with what says which of two rows is newer, where the order of arrival does not.
     pub fn new(versions: Option<Versions<T>>) -> Self {
-        Standing { rows: Table::default(), versions, count: 0, scratch: Vec::new() }
+        Standing { rows: Table::default(), versions, gone: None, count: 0, scratch: Vec::new() }
     }
 
     /// The row of a key.
@@ -51,6 +53,14 @@ impl<T: Keyed> Standing<T> {
     /// Whether a key has a row.
     pub fn holds(&mut self, key: &T::Key) -> bool {
         self.row(key).is_some()
+    }
+
+    /// The row of a key that was deleted just now.
+    pub fn just_gone(&mut self, key: &T::Key) -> Option<&T> {
+        match self.versions {
+            Some(_) => self.find(key).and_then(|place| self.rows.get(place).row.as_ref()),
+            None => self.gone.as_ref().filter(|(gone, _)| gone == key).map(|(_, row)| row),
+        }
     }
 
     /// A row takes the place of the one of its key, unless that is newer.
@@ -75,7 +85,8 @@ impl<T: Keyed> Standing<T> {
     pub fn delete(&mut self, key: &T::Key, gone: Option<&T>) {
         let Some(versions) = self.versions.clone() else {
             if let Some(place) = self.find(key) {
-                self.rows.remove(place);
+                let (key, newest) = self.rows.remove(place);
+                self.gone = newest.row.map(|row| (key, row));
                 self.count -= 1;
             }
             return;
@@ -106,7 +117,7 @@ impl<T: Keyed> Standing<T> {
 
     /// All rows go.
     pub fn truncate(&mut self) {
-        self.count = 0;
+        (self.count, self.gone) = (0, None);
         if self.versions.is_none() {
             self.rows = Table::default();
         }

@@ -53,11 +53,15 @@ impl<T: Event + Keyed> Stamping<'_, T> {
             TableChange::Move(moved) => {
                 let Moved { from, row: gone, time, to } = *moved;
                 let left = self.told(time);
+                // What is known to be gone already is not deleted once more.
+                let leaves = self.stamp.standing.as_mut().is_none_or(|standing| standing.holds(&from));
                 let (row, came) = match to {
                     MovedTo::Row(row) => self.time_of(&row).map(|time| (row, time))?,
                     MovedTo::Patch { key, patch } => self.patched((&from, &key), &patch, left)?,
                 };
-                self.delete(from, gone, left);
+                if leaves || gone.is_some() {
+                    self.delete(from, gone, left);
+                }
                 self.put(row, came);
             }
             TableChange::Truncate { time } => {
@@ -86,7 +90,8 @@ impl<T: Event + Keyed> Stamping<'_, T> {
     }
 
     // The row of a key that was told in part, made of the one under the key that it had before. A source that begins again
-    // may tell once more that a row has moved: that row is then found under its new key.
+    // may tell once more that a row has moved: that row is then found under its new key. And one that tells a change of key
+    // by a delete and an insert has just deleted the row.
     fn patched(
         &mut self,
         (from, to): (&T::Key, &T::Key),
@@ -95,8 +100,13 @@ impl<T: Event + Keyed> Stamping<'_, T> {
     ) -> Result<(T, EventTime), Refused> {
         let refused = |reason| Refused { reason, raw: patch.record(to) };
         let Some(standing) = &mut self.stamp.standing else { return Err(refused(NOT_HELD.to_string())) };
-        let key = if standing.holds(from) { from } else { to };
-        let row = patch.apply(standing.row(key)).map_err(refused)?;
+        let before = match (standing.holds(from), standing.holds(to)) {
+            (true, _) => standing.row(from),
+            (false, true) => standing.row(to),
+            (false, false) if from != to => standing.just_gone(from),
+            (false, false) => None,
+        };
+        let row = patch.apply(before).map_err(refused)?;
         if row.key() != *to {
             return Err(refused(format!("what was patched has the key {:?}, and not {to:?}", row.key())));
         }
