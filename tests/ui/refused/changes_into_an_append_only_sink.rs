@@ -1,6 +1,7 @@
 //! Rows that can be taken back, sent to a sink that cannot: the result of a join with an optional input, that of one
 //! which takes back what expires, and a table.
 
+use flowjoin::Retract;
 use flowjoin::prelude::*;
 
 #[derive(Clone, Serialize, Deserialize, Event, Keyed)]
