@@ -403,7 +403,7 @@ fn read(mut source: Source, page_rows: usize) -> BoxFuture<'static, Read> {
     })
 }
 
-// A panic of a reader or writer, or of a function that a user gave it, is an error of that end.
+/// A panic of a reader or writer, or of a function that a user gave it, is an error of that end.
 pub async fn guarded<T>(
     verb: &str,
     work: impl Future<Output = std::result::Result<T, IoError>>,

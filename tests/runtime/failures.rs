@@ -222,7 +222,7 @@ fn figures_of_failure(config: Config, build: impl FnOnce(&Flow)) -> flowjoin::Re
         running.ended().await.expect_err("it fails");
         Ok::<_, Error>(running.figures())
     })
-    .unwrap()
+    .expect("it starts")
 }
 
 #[test]

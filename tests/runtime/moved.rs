@@ -38,7 +38,7 @@ fn events(op: &str, from: u64, to: u64) -> String {
 
 fn file(name: &str, text: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("moved-{name}-{}.jsonl", std::process::id()));
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, text).expect("a file can be written");
     path
 }
 
@@ -50,24 +50,25 @@ fn check(name: &str, text: &str, expected: &[Document], of_source: Account) {
     let told = |report: &Report| assert_eq!(account(report, "documents", 0), of_source, "{report}");
     for tasks in [1, 2, 4, 7] {
         let out = MemorySink::new("out");
-        told(&run_flow(tasks, |flow| flow.table::<Document>(source()).sink_to(out.clone())).unwrap());
+        let alone = |flow: &Flow| flow.table::<Document>(source()).sink_to(out.clone());
+        told(&run_flow(tasks, alone).expect("it runs"));
         assert_eq!(table(&out), expected, "{name}, {tasks} tasks");
         let out = MemorySink::new("out");
         let joined = |flow: &Flow| {
             let join = flow.table::<Document>(source()).join(flow.stream(ids()).keyed()).keep_forever();
             join.select(|document, _| document.clone()).sink_to(out.clone());
         };
-        told(&run_flow(tasks, joined).unwrap());
+        told(&run_flow(tasks, joined).expect("it runs"));
         assert_eq!(table(&out), expected, "{name}, joined, {tasks} tasks");
         let out = MemorySink::new("out");
         let as_of = |flow: &Flow| {
             let join = flow.stream(ids()).keyed().temporal_join(flow.table::<Document>(source()));
             join.select(|_, document| document.clone()).sink_to(out.clone());
         };
-        told(&run_flow(tasks, as_of).unwrap());
+        told(&run_flow(tasks, as_of).expect("it runs"));
         assert_eq!(table(&out), expected, "{name}, as of, {tasks} tasks");
     }
-    std::fs::remove_file(path).unwrap();
+    std::fs::remove_file(path).expect("its own file can be removed");
 }
 
 fn table(out: &MemorySink<Document>) -> Vec<Document> {
