@@ -11,6 +11,8 @@ mod ends;
 mod failures;
 #[path = "runtime/flow.rs"]
 mod flow;
+#[path = "runtime/moved.rs"]
+mod moved;
 #[path = "runtime/process.rs"]
 mod process;
 #[path = "runtime/traffic.rs"]

@@ -16,6 +16,9 @@ mod accepted_policies;
 #[allow(dead_code)]
 mod accepted_windows;
 
+/// So many programs are refused at the most.
+const PROGRAMS_MAX: usize = 25;
+
 /// The toolchain whose texts are held.
 const TOOLCHAIN: &str = "1.95";
 
@@ -25,6 +28,10 @@ fn a_mistake_in_a_join_is_told_in_our_words() {
         eprintln!("not checked: the texts are those of rustc {TOOLCHAIN}");
         return;
     }
+    let programs = std::fs::read_dir("tests/ui/refused").expect("the programs are there");
+    let count =
+        programs.filter_map(Result::ok).filter(|entry| entry.path().extension().is_some_and(|of| of == "rs")).count();
+    assert!(count <= PROGRAMS_MAX, "{count} programs are more than anybody reads: put those together that are alike");
     let programs = trybuild::TestCases::new();
     programs.compile_fail("tests/ui/refused/*.rs");
     // The programs are compiled when this goes.
@@ -60,6 +67,8 @@ fn ours() -> &'static [&'static str] {
         "only takes append-only rows",
         "has no event time",
         "has no versions under a key of type",
+        "is no time-to-live",
+        "it is no interval join",
         "has no key",
         "has no bounds",
         "does not say which windows",

@@ -169,6 +169,10 @@ struct MemoryWriter<T> {
 
 #[async_trait]
 impl<T: Data> Writer<T> for MemoryWriter<T> {
+    fn buffers(&self) -> bool {
+        false
+    }
+
     async fn write(&mut self, batch: Batch<T>) -> Result<(), IoError> {
         held(&self.changes).extend(batch.into_changes());
         Ok(())

@@ -263,6 +263,10 @@ struct ChannelWriter<T, I> {
 
 #[async_trait]
 impl<T: Data, I: Send + 'static> Writer<T> for ChannelWriter<T, I> {
+    fn buffers(&self) -> bool {
+        false
+    }
+
     async fn write(&mut self, batch: Batch<T>) -> Result<(), IoError> {
         let items: Vec<I> = batch.into_changes().map(self.convert).collect::<Result<_, _>>()?;
         for item in items {

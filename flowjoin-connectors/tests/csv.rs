@@ -241,8 +241,15 @@ fn gzip_that_ends_in_the_middle_gives_the_rows_before_and_one_bad_record() {
         assert!(all.error.is_none() && all.rows.len() > 1_000);
         assert!(all.rows.iter().map(|order| order.id).eq(0..all.rows.len() as u64));
     }
-    let nothing = read::<Order>(&Csv::file(directory.write("orders.csv.gz", &whole[..0]))).error();
-    assert!(nothing.contains("ends in the middle"), "{nothing}");
+    // Also where it is the header that is damaged.
+    for cut in [0, 5] {
+        let nothing = read::<Order>(&Csv::file(directory.write("orders.csv.gz", &whole[..cut])));
+        assert!(nothing.reasons()[0].contains("ends in the middle"), "{:?}", nothing.reasons());
+        assert!(nothing.error.is_none() && nothing.bad.len() == 1, "{nothing:?}");
+    }
+    let together = orders("\u{feff}id,amount,note\n1,2,\n\u{feff}3,4,x\n5,6,\n");
+    assert_eq!(together.rows, [order(1, 2, None), order(5, 6, None)]);
+    assert!(together.reasons()[0].contains("the record begins with a byte-order mark"), "{:?}", together.reasons());
     let hidden = read::<Order>(&Csv::file(directory.write("orders.csv", &whole))).error();
     assert!(hidden.contains("give it a name that ends in `.gz`"), "{hidden}");
 }

@@ -154,7 +154,7 @@ fn settings_tell_what_a_schema_would() {
     assert_eq!(by_setting(&json!({"scale": 2, "value": "BOI="}), |source| source), Ok(json!("12.50")));
     let other = json!({"scale": 2, "value": "BOI=", "more": 1});
     assert_eq!(by_setting(&other, |source| source), Ok(other));
-    assert_eq!(by_setting(&json!("BOI="), |source| source.decimal_scale("b", 1)), Ok(json!("BOI=")));
+    assert!(by_setting(&json!("BOI="), |source| source.decimal_scale("b", 1)).unwrap_err().contains(".decimal_scale"));
     // The schema knows better.
     let line = with_schema(
         &json!([{"type": "int64", "name": "io.debezium.time.MicroTimestamp", "field": "a"}]),
@@ -332,7 +332,7 @@ fn the_image_before_spares_the_patch() {
     let all = read::<Document>(&line, |source| source);
     assert_eq!(
         all.told(),
-        [r#"delete 1 at 7, {"id":1,"title":"old","body":"text"}"#, r#"put {"id":2,"title":"new","body":"text"}"#]
+        [r#"move 1 at 7, {"id":1,"title":"old","body":"text"} to {"id":2,"title":"new","body":"text"}"#]
     );
     // Without REPLICA IDENTITY FULL the other columns of the image are null.
     let before = json!({"id": 1, "title": null, "body": null});
@@ -360,4 +360,26 @@ fn a_patch_that_fits_no_row_says_why() {
     let line = event("u", &Value::Null, &json!({"id": 1, "title": 5, "body": GONE}));
     let reason = patch_of(&line, |source| source).apply(Some(&document("old", "text"))).unwrap_err();
     assert_eq!(reason, "`public.orders`: `title`: invalid type: integer `5`, expected a string");
+}
+
+#[test]
+fn a_decimal_of_which_nothing_says_the_scale_is_refused_with_the_setting() {
+    let same = |source| source;
+    for bytes in ["BOI=", "AQ==", "AAAAAAAAAAAAAAAAAAAAAA=="] {
+        let refused = by_setting(&json!(bytes), same).unwrap_err();
+        let told = format!(
+            "`public.orders`: `a`: \"{bytes}\" looks like a decimal as bytes, and the event has no schema that says its scale; say `.decimal_scale(\"a\", digits)`, or `.text(\"a\")` if it is what it says"
+        );
+        assert_eq!(refused, told);
+        assert_eq!(by_setting(&json!(bytes), |source| source.text("a")), Ok(json!(bytes)));
+    }
+    assert_eq!(by_setting(&json!("BOI="), |source| source.decimal_scale("a", 2)), Ok(json!("12.50")));
+    // What a schema does not call a decimal is none, and these look like nothing else than they are.
+    assert_eq!(by_schema(json!({"type": "string"}), &json!("BOI="), TimeForm::Millis), Ok(json!("BOI=")));
+    for text in ["a = b", "x=", "BOI", "", "=", "AAAAAAAAAAAAAAAAAAAAAAAAAA=="] {
+        assert_eq!(by_setting(&json!(text), same), Ok(json!(text)), "{text}");
+    }
+    // A column that the row has no field for is not looked at.
+    let other = event("c", &Value::Null, &json!({"id": 1, "a": 1, "price": "BOI="}));
+    assert_eq!(handed_over(&other, same), Ok(json!(1)));
 }

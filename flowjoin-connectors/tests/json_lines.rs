@@ -48,6 +48,8 @@ fn line_ends_marks_and_a_missing_last_end_do_not_matter() {
     for text in ["{\"id\":1}\r\n{\"id\":2}\r\n", "\u{feff}{\"id\":1}\n{\"id\":2}", "{\"id\":1}\n{\"id\":2}\r"] {
         assert_eq!(lines(text).rows, [order(1), order(2)], "{text:?}");
     }
+    // Files that were put together, each with its mark.
+    assert_eq!(lines("\u{feff}{\"id\":1}\n\u{feff}{\"id\":2}\n\u{feff}").rows, [order(1), order(2)]);
 }
 
 #[test]
@@ -92,7 +94,7 @@ fn what_is_not_a_row_is_a_bad_record_with_its_bytes() {
         all.reasons(),
         [
             "1: missing field `id`",
-            "2: invalid length 2, expected struct Order with 3 elements",
+            "2: this is a list, and a row is an object with the fields `id`, `amount`, `note`",
             "3: `id`: invalid type: string \"1\", expected u64",
             "4: `id`: EOF while parsing an object at column 7",
             "5: not UTF-8 at byte 1 of the line",
@@ -174,29 +176,41 @@ fn gzip_that_ends_in_the_middle_gives_the_rows_before_and_one_bad_record() {
         let rest = &text.as_bytes()[text.match_indices('\n').nth(all.rows.len() - 1).unwrap().0 + 1..];
         assert!(rest.starts_with(&bad.raw) && bad.position == Some(all.rows.len() as u64 + 1), "{bad}");
     }
-    // Of which there is nothing is no file of rows.
-    for cut in [0, 5] {
-        let message = read(cut).error();
-        assert!(message.contains("orders.jsonl.gz") && message.contains("ends in the middle"), "{cut}: {message}");
+    // It may end before its first row does.
+    for cut in [0, 1, 5] {
+        let all = read(cut);
+        let [bad] = &all.bad[..] else { panic!("{:?}", all.reasons()) };
+        assert!(all.error.is_none() && all.rows.is_empty() && bad.position == Some(1), "{cut}: {bad}");
+        assert!(bad.reason.contains("orders.jsonl.gz") && bad.reason.contains("ends in the middle"), "{cut}: {bad}");
     }
 }
 
 #[test]
 fn what_stands_behind_the_end_of_gzip_is_one_bad_record() {
     let directory = Directory::new();
-    let bytes = [gzip(b"{\"id\":1}\n{\"id\":2}\n"), b"garbage, and more of it".to_vec()].concat();
-    let path = directory.write("orders.jsonl.gz", bytes);
-    let all = read::<Order>(&JsonLines::file(&path));
-    assert_eq!((&all.rows[..], all.error.is_none()), (&[order(1), order(2)][..], true));
-    let [bad] = &all.bad[..] else { panic!("{:?}", all.reasons()) };
-    assert!(bad.position == Some(3) && bad.reason.contains("without anything behind its end"), "{bad}");
+    for (garbage, shown) in [("x", "\"x\""), ("more", "\"more\""), ("garbage, and more of it", "\"garbage, and mor\"")]
+    {
+        let bytes = [gzip(b"{\"id\":1}\n{\"id\":2}\n"), garbage.as_bytes().to_vec()].concat();
+        let path = directory.write("orders.jsonl.gz", bytes);
+        let all = read::<Order>(&JsonLines::file(&path));
+        assert_eq!((&all.rows[..], all.error.is_none()), (&[order(1), order(2)][..], true));
+        let [bad] = &all.bad[..] else { panic!("{:?}", all.reasons()) };
+        let told = format!(
+            "cut that off, if all rows are there without it: behind the end of what is gzip stands what is not: {shown}"
+        );
+        assert!(bad.position == Some(3) && bad.reason.ends_with(&told), "{bad}");
+    }
 }
 
 #[test]
-fn what_is_called_gzip_and_is_not_fails_and_so_does_the_reverse() {
+fn what_is_called_gzip_and_is_not_is_bad_and_the_reverse_fails() {
     let directory = Directory::new();
-    let not_gzip = read::<Order>(&JsonLines::file(directory.write("orders.jsonl.gz", "{\"id\":1}\n"))).error();
-    assert!(not_gzip.contains("is it gzip"), "{not_gzip}");
+    let not_gzip = read::<Order>(&JsonLines::file(directory.write("orders.jsonl.gz", "{\"id\":1}\n")));
+    assert!(not_gzip.reasons()[0].contains("is it gzip") && not_gzip.error.is_none(), "{:?}", not_gzip.reasons());
+    let mut header = gzip(b"{\"id\":1}\n");
+    header[2] ^= 1;
+    let header = read::<Order>(&JsonLines::file(directory.write("header.jsonl.gz", header)));
+    assert!(header.reasons()[0].contains("is it gzip") && header.error.is_none(), "{:?}", header.reasons());
     let hidden = read::<Order>(&JsonLines::file(directory.write("orders.jsonl", gzip(b"{\"id\":1}\n")))).error();
     assert!(hidden.contains("give it a name that ends in `.gz`"), "{hidden}");
     let mut damaged = gzip(b"{\"id\":1}\n");
@@ -311,4 +325,24 @@ fn a_change_of_a_table_that_is_read_as_a_row_says_how_it_is_opened() {
     }
     let plain = read::<Order>(&JsonLines::file(directory.write("orders.jsonl", r#"{"name":1}"#)));
     assert!(!plain.reasons()[0].contains("looks like"), "{:?}", plain.reasons());
+}
+
+#[test]
+fn a_list_is_no_row_of_named_fields() {
+    let all = lines("[1,2,null]\n {\"id\":7}\n [ [1] ]");
+    assert_eq!(all.rows, [order(7)]);
+    let reason = "this is a list, and a row is an object with the fields `id`, `amount`, `note`";
+    assert_eq!(all.reasons(), [format!("1: {reason}"), format!("3: {reason}")]);
+    // The rows of a tuple are lists.
+    let directory = Directory::new();
+    let pairs = read::<(u64, String)>(&JsonLines::file(directory.write("pairs.jsonl", "[1,\"a\"]\n")));
+    assert_eq!(pairs.rows, [(1, "a".to_string())]);
+}
+
+#[test]
+fn csv_that_is_read_as_json_says_how_to_open_it() {
+    let all = lines("id,amount,note\n1;2;x\n\"a\",1\n\"a,b\"\nid amount");
+    let hinted: Vec<bool> =
+        all.reasons().iter().map(|reason| reason.contains("open the file with `Csv::file(path)`")).collect();
+    assert_eq!(hinted, [true, true, true, false, false], "{:?}", all.reasons());
 }

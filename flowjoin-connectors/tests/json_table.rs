@@ -240,7 +240,7 @@ fn a_line_of_no_form_is_bad_and_says_why() {
         by_names,
         &[
             ("{", "bad: EOF while parsing an object at column 1"),
-            ("[1]", "bad: invalid length 1, expected struct Product with 2 elements"),
+            ("[1]", "bad: this is a list, and a row is an object with the fields `id`, `name`"),
             (
                 r#"{"op":"c","id":1}"#,
                 "bad: `op` is \"c\", and has to be one of \"+I\", \"+U\", \"-U\", \"-D\"; if it is a column that the row leaves out, say `.plain()`",
@@ -330,4 +330,19 @@ fn lines_of_damaged_bytes_are_changes_or_bad_but_never_a_panic() {
         assert!(changes::<Open>(&form(JsonLines::table(&path))).error.is_none());
         assert!(changes::<Stock>(&form(JsonLines::table(&path))).error.is_none());
     }
+}
+
+#[test]
+fn an_event_of_a_database_that_is_read_as_a_row_says_how_to_open_it() {
+    let events = [
+        r#"{"before":null,"after":{"id":1,"name":"a"},"op":"c"}"#,
+        r#"{"payload":{"before":null,"after":{"id":1,"name":"a"},"op":"c"}}"#,
+        r#"{"key":{"id":1},"value":{"before":null,"after":{"id":1,"name":"a"},"op":"c"}}"#,
+    ];
+    let all = read::<Product>(&events.join("\n"), |source| source);
+    assert_eq!((all.rows.len(), all.bad.len()), (0, 3));
+    let hint = "open it as a table, `flow.table(Debezium::json(path))`";
+    assert!(all.reasons().iter().all(|reason| reason.ends_with(hint)), "{:?}", all.reasons());
+    let list = read::<Product>("[1,\"a\"]", |source| source);
+    assert!(list.reasons()[0].starts_with("1: this is a list, and a row is an object"), "{:?}", list.reasons());
 }

@@ -233,3 +233,29 @@ fn a_full_disk_is_told_by_flush_and_close() {
         assert!(writer.close().await.is_err());
     });
 }
+
+#[test]
+fn rows_without_names_get_a_header_so_that_none_is_taken_for_it() {
+    let directory = Directory::new();
+    let sink = Csv::sink(directory.path("pairs.csv"));
+    let pairs = [(1_u64, "a,b".to_string()), (2, "c".to_string())];
+    write(&sink, [inserts(pairs.clone())]).unwrap();
+    assert_eq!(directory.text("pairs.csv"), "column_1,column_2\n1,\"a,b\"\n2,c\n");
+    assert_eq!(read::<(u64, String)>(&Csv::file(directory.path("pairs.csv"))).rows, pairs);
+    write(&sink.delimiter(b';'), [inserts([7_u64, 8])]).unwrap();
+    assert_eq!(directory.text("pairs.csv"), "column_1\n7\n8\n");
+}
+
+#[test]
+fn a_field_that_csv_has_no_form_for_is_named() {
+    #[derive(Clone, Serialize, Deserialize)]
+    struct Basket {
+        id: u64,
+        items: Vec<u64>,
+    }
+    let directory = Directory::new();
+    let sink = Csv::sink(directory.path("baskets.csv"));
+    let refused = write(&sink, [inserts([Basket { id: 1, items: vec![2, 3] }])]).unwrap_err().to_string();
+    let told = "a row cannot be written as CSV: its field `items` is a list or an object, and CSV has no form for these; make a text of it with `.map(..)`, or write to `JsonLines::sink(path)`";
+    assert_eq!(refused, told);
+}

@@ -3,6 +3,7 @@
 //! The buckets of an input always add up to the rows that came in; [`Account::is_balanced`] says so and the tests
 //! hold it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,8 @@ pub struct Account {
     pub null_key: u64,
     /// Records that could not become rows.
     pub bad: u64,
+    /// Records that a source was told to pass over, as they are of something else.
+    pub passed_over: u64,
     /// Retractions that took back a row that was held without a partner, and those rows.
     pub retracted: u64,
     /// Retractions of rows that were not held.
@@ -103,6 +106,7 @@ impl Account {
             + self.expired
             + self.null_key
             + self.bad
+            + self.passed_over
             + self.retracted
             + self.orphan
             + self.open
@@ -117,6 +121,7 @@ impl Account {
         self.expired += other.expired;
         self.null_key += other.null_key;
         self.bad += other.bad;
+        self.passed_over += other.passed_over;
         self.retracted += other.retracted;
         self.orphan += other.orphan;
         self.open += other.open;
@@ -137,6 +142,8 @@ pub struct OpFigures {
     pub state_bytes: u64,
     /// Rows sent on the main output.
     pub emitted: u64,
+    /// What records were of that a source was told to pass over: a few names.
+    pub passed_over_of: BTreeSet<String>,
 }
 
 impl OpFigures {
@@ -152,5 +159,6 @@ impl OpFigures {
         }
         self.state_bytes += other.state_bytes;
         self.emitted += other.emitted;
+        self.passed_over_of.extend(other.passed_over_of.iter().cloned());
     }
 }

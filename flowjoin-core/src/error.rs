@@ -76,8 +76,10 @@ impl TimeError {
             500_000..=2_000_000 => "; nanoseconds read as milliseconds, or microseconds as seconds?",
             _ => "",
         };
-        let millis = time.as_millis();
-        TimeError { message: format!("`{field}` is {millis} ({time}), too far ahead of the clock ({now}){cause}") }
+        let (millis, date) = (time.as_millis().to_string(), time.to_string());
+        // A number beyond all dates is told as it is.
+        let told = if date == millis { millis } else { format!("{millis} ({date})") };
+        TimeError { message: format!("`{field}` is {told}, too far ahead of the clock ({now}){cause}") }
     }
 }
 

@@ -8,6 +8,7 @@ mod by_key;
 pub mod erased;
 mod table;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,8 +20,8 @@ use crate::record::Data;
 
 pub use by_key::ByKey;
 pub(crate) use by_key::changes;
-pub use table::{Patch, TableChange, TableSource};
-pub(crate) use table::{RowChange, TableBatch};
+pub use table::{Moved, MovedTo, Patch, TableChange, TableSource};
+pub(crate) use table::{RowChange, TableBatch, WholeChange};
 
 /// What explain and the accounting say about a source or sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,11 +105,42 @@ pub struct Page<T> {
     /// What the rows were read from and the line or offset there, one a row, or none at all if the reader does not
     /// know: for the report when a row's time is bad. The name is shared, as one row in a million needs it.
     pub origins: Vec<(Arc<str>, u64)>,
+    /// Records that it was told to pass over.
+    pub passed_over: PassedOver,
+}
+
+/// Records that say nothing of what was asked for, as they are of something else.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PassedOver {
+    /// How many.
+    pub records: u64,
+    /// Of what they were: a few names, for a person who has asked for the wrong one.
+    pub of: BTreeSet<String>,
+}
+
+impl PassedOver {
+    /// Counts one more.
+    pub fn note(&mut self, of: String) {
+        self.records += 1;
+        self.name(of);
+    }
+
+    /// Counts others too.
+    pub fn add(&mut self, other: PassedOver) {
+        self.records += other.records;
+        other.of.into_iter().for_each(|of| self.name(of));
+    }
+
+    fn name(&mut self, of: String) {
+        if self.of.len() < NAMES_MAX && !of.is_empty() {
+            self.of.insert(of);
+        }
+    }
 }
 
 impl<T> Default for Page<T> {
     fn default() -> Self {
-        Page { rows: Vec::new(), bad: Vec::new(), origins: Vec::new() }
+        Page { rows: Vec::new(), bad: Vec::new(), origins: Vec::new(), passed_over: PassedOver::default() }
     }
 }
 
@@ -203,6 +235,12 @@ pub trait Writer<T>: Send {
     /// Takes a batch; may wait, which holds the flow back.
     async fn write(&mut self, batch: Batch<T>) -> Result<(), IoError>;
 
+    /// Whether rows that were taken may wait for [`flush`](Self::flush) or [`close`](Self::close) before they are where
+    /// they belong. The accounting then counts them as open until one of these has returned.
+    fn buffers(&self) -> bool {
+        true
+    }
+
     /// Makes visible what was taken so far; called when nothing has come for a while.
     async fn flush(&mut self) -> Result<(), IoError> {
         Ok(())
@@ -213,3 +251,6 @@ pub trait Writer<T>: Send {
         self.flush().await
     }
 }
+
+/// So many names are told of what was passed over.
+const NAMES_MAX: usize = 5;

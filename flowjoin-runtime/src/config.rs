@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use flowjoin_core::names::nearest;
 use flowjoin_core::{Span, millis};
 
 use crate::error::{Error, Result};
@@ -48,9 +49,14 @@ impl Config {
     /// `FLOWJOIN_BATCH_ROWS`, `FLOWJOIN_LINGER` (as in `5ms`), `FLOWJOIN_CHANNEL_BATCHES`, `FLOWJOIN_PROGRESS` and
     /// `FLOWJOIN_REPORT` (`true` or `false`).
     ///
+    /// A variable that begins with `FLOWJOIN_` and is none of these is warned of on standard error.
+    ///
     /// # Errors
     /// If a variable cannot be read; the error names it and says what it takes.
     pub fn from_env() -> Result<Config> {
+        for warning in misspelt(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())) {
+            eprintln!("warning: {warning}");
+        }
         let mut config = Config::default();
         set("FLOWJOIN_PARALLELISM", "a number of tasks above zero", &mut config.parallelism)?;
         set("FLOWJOIN_PAGE_ROWS", "a number of rows above zero", &mut config.page_rows)?;
@@ -95,6 +101,32 @@ impl Config {
     }
 }
 
+const PREFIX: &str = "FLOWJOIN_";
+const VARIABLES: [&str; 7] = [
+    "FLOWJOIN_PARALLELISM",
+    "FLOWJOIN_PAGE_ROWS",
+    "FLOWJOIN_BATCH_ROWS",
+    "FLOWJOIN_LINGER",
+    "FLOWJOIN_CHANNEL_BATCHES",
+    "FLOWJOIN_PROGRESS",
+    "FLOWJOIN_REPORT",
+];
+
+// What to say of variables that look like settings and are none.
+fn misspelt(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut others: Vec<String> =
+        names.filter(|name| name.starts_with(PREFIX) && !VARIABLES.contains(&name.as_str())).collect();
+    others.sort();
+    // What all have in common says nothing of which is near.
+    let own = |name: &'static str| name.trim_start_matches(PREFIX);
+    let meant = |name: &str| nearest(name.trim_start_matches(PREFIX), VARIABLES.into_iter().map(own));
+    let told = others.into_iter().map(|name| match meant(&name) {
+        Some(meant) => format!("the environment has `{name}`, which sets nothing; is `{PREFIX}{meant}` meant?"),
+        None => format!("the environment has `{name}`, which sets nothing; there are `{}`", VARIABLES.join("`, `")),
+    });
+    told.collect()
+}
+
 fn read(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
@@ -103,4 +135,20 @@ fn set<T: FromStr>(name: &str, takes: &str, into: &mut T) -> Result<()> {
     let Some(text) = read(name) else { return Ok(()) };
     *into = text.parse().map_err(|_| Error::Config(format!("{name} is `{text}`; it takes {takes}")))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_sets_nothing_is_told_with_the_one_that_was_meant() {
+        let names = ["PATH", "FLOWJOIN_PARALELISM", "FLOWJOIN_LINGER", "FLOWJOIN_COLOUR", "FLOWJOIN_REPORT"];
+        let told = misspelt(names.into_iter().map(String::from));
+        let expected = [
+            "the environment has `FLOWJOIN_COLOUR`, which sets nothing; there are `FLOWJOIN_PARALLELISM`, `FLOWJOIN_PAGE_ROWS`, `FLOWJOIN_BATCH_ROWS`, `FLOWJOIN_LINGER`, `FLOWJOIN_CHANNEL_BATCHES`, `FLOWJOIN_PROGRESS`, `FLOWJOIN_REPORT`",
+            "the environment has `FLOWJOIN_PARALELISM`, which sets nothing; is `FLOWJOIN_PARALLELISM` meant?",
+        ];
+        assert_eq!(told, expected);
+    }
 }

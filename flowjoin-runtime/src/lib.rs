@@ -13,6 +13,7 @@ mod progress;
 mod report;
 mod run;
 mod shell;
+mod writing;
 
 pub use config::Config;
 pub use error::{Error, Result};

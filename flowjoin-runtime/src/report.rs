@@ -45,6 +45,8 @@ pub struct StepReport {
     pub emitted: u64,
     /// Bytes of state.
     pub state_bytes: u64,
+    /// Of what the records were that it was told to pass over: a few names.
+    pub passed_over_of: Vec<String>,
     /// How far event time has come there, and what keeps it.
     pub time: StepTime,
 }
@@ -104,6 +106,7 @@ impl Report {
                 kind: step.kind,
                 emitted: sum.emitted,
                 state_bytes: sum.state_bytes,
+                passed_over_of: sum.passed_over_of.into_iter().collect(),
             }
         });
         let longest_call = Duration::from_nanos(shared.longest_call.load(Ordering::Relaxed));
@@ -122,7 +125,23 @@ impl Report {
     }
 }
 
-const COLUMNS: [&str; 14] = [
+impl StepReport {
+    /// What is most likely not as it was meant: a source all of whose records are of something that was not asked for.
+    pub fn warning(&self) -> Option<String> {
+        let Account { rows, passed_over, .. } = self.inputs.first()?.account;
+        if passed_over == 0 || passed_over < rows {
+            return None;
+        }
+        let of = match self.passed_over_of.is_empty() {
+            true => String::new(),
+            false => format!(" they are of `{}`;", self.passed_over_of.join("`, `")),
+        };
+        let (records, kind, name) = (grouped(passed_over), &self.kind, &self.name);
+        Some(format!("{kind} {name}: all {records} records were passed over;{of} is what it was asked for misspelt?"))
+    }
+}
+
+const COLUMNS: [&str; 15] = [
     "step",
     "input",
     "rows in",
@@ -132,6 +151,7 @@ const COLUMNS: [&str; 14] = [
     "expired",
     "null key",
     "bad",
+    "passed over",
     "retracted",
     "orphan",
     "open",
@@ -139,12 +159,25 @@ const COLUMNS: [&str; 14] = [
     "(no version)",
 ];
 
-fn cells(step: &StepReport, input: &InputReport) -> [String; 14] {
+fn cells(step: &StepReport, input: &InputReport) -> [String; 15] {
     let Account { rows, matched, unmatched, late, expired, null_key, bad, retracted, orphan, open, .. } = input.account;
-    let Account { never_seen, no_version, .. } = input.account;
-    let numbers =
-        [rows, matched, unmatched, late, expired, null_key, bad, retracted, orphan, open, never_seen, no_version];
-    let mut cells: [String; 14] = Default::default();
+    let Account { passed_over, never_seen, no_version, .. } = input.account;
+    let numbers = [
+        rows,
+        matched,
+        unmatched,
+        late,
+        expired,
+        null_key,
+        bad,
+        passed_over,
+        retracted,
+        orphan,
+        open,
+        never_seen,
+        no_version,
+    ];
+    let mut cells: [String; 15] = Default::default();
     cells[0] = format!("{} {}", step.kind, step.name);
     cells[1] = if step.kind == "source" { String::new() } else { input.name.clone() };
     for (cell, number) in cells[2..].iter_mut().zip(numbers) {
@@ -152,6 +185,18 @@ fn cells(step: &StepReport, input: &InputReport) -> [String; 14] {
     }
     cells
 }
+
+// Bytes in the largest unit of which there is one.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..KIB => format!("{bytes} B"),
+        KIB..MIB => format!("{:.1} KiB", bytes as f64 / KIB as f64),
+        MIB.. => format!("{:.1} MiB", bytes as f64 / MIB as f64),
+    }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
 
 // 1234567 as 1,234,567.
 fn grouped(number: u64) -> String {
@@ -170,7 +215,7 @@ impl fmt::Display for Report {
     /// A table with a line an input; columns that are zero for all are left out. Those in brackets are parts of the
     /// unmatched.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows: Vec<[String; 14]> =
+        let rows: Vec<[String; 15]> =
             self.steps.iter().flat_map(|step| step.inputs.iter().map(move |input| cells(step, input))).collect();
         let shown: Vec<usize> =
             (0..COLUMNS.len()).filter(|&column| column < 4 || rows.iter().any(|row| row[column] != "0")).collect();
@@ -180,26 +225,27 @@ impl fmt::Display for Report {
         };
         let stopped = if self.stopped { ", stopped before its sources had ended" } else { "" };
         writeln!(f, "accounting of flow {} after {:.2} s{stopped}", self.flow, self.elapsed.as_secs_f64())?;
-        let head: [String; 14] = COLUMNS.map(String::from);
+        let head: [String; 15] = COLUMNS.map(String::from);
         for row in std::iter::once(&head).chain(&rows) {
-            for &column in &shown {
+            let cells = shown.iter().map(|&column| {
                 let (cell, width) = (&row[column], width(column));
-                if column < 2 { write!(f, "{cell:<width$}  ")? } else { write!(f, "{cell:>width$}  ")? }
-            }
-            writeln!(f)?;
+                if column < 2 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+            });
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  "))?;
         }
         for step in self.steps.iter().filter(|step| step.state_bytes > 0) {
             let held: u64 = step.inputs.iter().map(|input| input.state_rows).sum();
             writeln!(
                 f,
-                "{} {}: {} rows out, {} rows held, {:.1} MiB of state",
+                "{} {}: {} rows out, {} rows held, {} of state",
                 step.kind,
                 step.name,
                 grouped(step.emitted),
                 grouped(held),
-                step.state_bytes as f64 / 1_048_576.0
+                size(step.state_bytes)
             )?;
         }
+        self.steps.iter().filter_map(StepReport::warning).try_for_each(|warning| writeln!(f, "warning: {warning}"))?;
         for step in &self.steps {
             time::line(step, f)?;
         }
@@ -214,5 +260,11 @@ mod tests {
     #[test]
     fn numbers_are_grouped_by_thousands() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn bytes_are_told_in_the_unit_that_fits() {
+        let told = [1, 1_023, 1_024, 1_536, (1 << 20) - 1, 1 << 20, 5 << 30].map(size);
+        assert_eq!(told, ["1 B", "1023 B", "1.0 KiB", "1.5 KiB", "1024.0 KiB", "1.0 MiB", "5120.0 MiB"]);
     }
 }

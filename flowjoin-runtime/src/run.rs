@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use flowjoin_core::Flow;
 use flowjoin_core::io::Endpoint;
-use flowjoin_core::io::erased::AnyWriter;
 use flowjoin_core::op::key_by::Batching;
 use flowjoin_core::plan::{Build, Node, NodeId, Plan};
 use flowjoin_core::task::{Deployment, Reading, Task, TaskId};
@@ -25,6 +24,7 @@ use crate::pace::Pace;
 use crate::progress;
 use crate::report::Report;
 use crate::shell::{Figures, Shared, Shell, Source, io_error};
+use crate::writing::Writing;
 
 /// Runs a [`Flow`] on tokio.
 pub trait RunFlow {
@@ -91,6 +91,14 @@ impl Running {
         let _ = self.stop.send(true);
     }
 
+    /// Waits for the end, and leaves the figures to be asked for: also those of a run that has failed. To be called once.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub async fn ended(&mut self) -> Result<()> {
+        self.end().await
+    }
+
     /// Waits for the end. A run that was stopped is none that failed: [`Report::stopped`] tells.
     ///
     /// # Errors
@@ -128,7 +136,7 @@ struct Opened {
     tasks: Vec<Task>,
     links: Vec<(TaskId, TaskId)>,
     readers: BTreeMap<TaskId, Vec<Source>>,
-    writers: BTreeMap<TaskId, BTreeMap<NodeId, Box<dyn AnyWriter>>>,
+    writers: BTreeMap<TaskId, BTreeMap<NodeId, Writing>>,
     paces: BTreeMap<TaskId, (Arc<Pace>, usize)>,
     shared: Arc<Shared>,
     readings: Vec<Reading>,
@@ -200,14 +208,14 @@ fn open_writers(
     plan: &Plan,
     tasks: &[Task],
     parallelism: usize,
-) -> Result<BTreeMap<TaskId, BTreeMap<NodeId, Box<dyn AnyWriter>>>> {
-    let mut writers: BTreeMap<TaskId, BTreeMap<NodeId, Box<dyn AnyWriter>>> = BTreeMap::new();
+) -> Result<BTreeMap<TaskId, BTreeMap<NodeId, Writing>>> {
+    let mut writers: BTreeMap<TaskId, BTreeMap<NodeId, Writing>> = BTreeMap::new();
     for task in tasks {
         for node in task.nodes() {
             if let Build::Sink(sink) = &plan.node(node).build {
                 let writer = sink.open(task.id().0 % parallelism, parallelism);
                 let writer = writer.map_err(|cause| io_error(plan, node, cause))?;
-                writers.entry(task.id()).or_default().insert(node, writer);
+                writers.entry(task.id()).or_default().insert(node, Writing::new(writer));
             }
         }
     }
@@ -290,6 +298,7 @@ fn launch(opened: Opened, config: &Config) -> Running {
             pace: paces.remove(&id),
             stop: stopped.clone(),
             shared: shared.clone(),
+            unnoted: None,
         };
         set.spawn(shell.run());
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use flowjoin_core::io::erased::{AnyReader, AnyWriter};
+use flowjoin_core::io::erased::AnyReader;
 use flowjoin_core::io::{BadRecords, ReadStatus};
 use flowjoin_core::op::source::AnyPage;
 use flowjoin_core::plan::{NodeId, Plan};
@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::inbox::{Inbox, Letter};
 use crate::pace::Pace;
+use crate::writing::Writing;
 
 /// What all tasks of a run share.
 pub struct Shared {
@@ -67,10 +68,12 @@ pub struct Shell {
     /// By task.
     pub outputs: Vec<Option<mpsc::Sender<Letter>>>,
     pub sources: Vec<Source>,
-    pub writers: BTreeMap<NodeId, Box<dyn AnyWriter>>,
+    pub writers: BTreeMap<NodeId, Writing>,
     pub pace: Option<(Arc<Pace>, usize)>,
     pub stop: watch::Receiver<bool>,
     pub shared: Arc<Shared>,
+    /// The source at whose bad record the run has stopped, and how many of its page come after that.
+    pub unnoted: Option<(NodeId, u64)>,
 }
 
 type Read = (Source, std::result::Result<(AnyPage, ReadStatus), IoError>);
@@ -90,6 +93,17 @@ enum Event {
 impl Shell {
     /// Runs the task to its end.
     pub async fn run(mut self) -> Result<()> {
+        let ended = self.work().await;
+        if ended.is_err() {
+            // What was written before the failure is there, as far as that can be; the failure is what is told.
+            for writing in self.writers.values_mut() {
+                let _ = writing.flush().await;
+            }
+        }
+        ended
+    }
+
+    async fn work(&mut self) -> Result<()> {
         let now = self.shared.clock.now();
         self.task.start(now)?;
         self.perform().await?;
@@ -141,9 +155,8 @@ impl Shell {
         if let Some((pace, member)) = &self.pace {
             pace.on_end(*member);
         }
-        for (node, writer) in &mut self.writers {
-            let closed = guarded("closing", writer.close()).await;
-            closed.map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
+        for (node, writing) in &mut self.writers {
+            writing.close().await.map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
         }
         Ok(())
     }
@@ -321,15 +334,17 @@ impl Shell {
                 }
                 Effect::Write(node, batch) => {
                     wrote = true;
-                    let writer = self.writers.get_mut(&node).ok_or(Error::Cancelled)?;
-                    let written = guarded("writing", writer.write(batch)).await;
-                    written.map_err(|cause| io_error(&self.shared.plan, node, cause))?;
+                    let writing = self.writers.get_mut(&node).ok_or(Error::Cancelled)?;
+                    writing.write(batch).await.map_err(|cause| io_error(&self.shared.plan, node, cause))?;
                 }
                 Effect::Bad(node, records) => {
                     let policy = self.shared.bad.get(&node).ok_or(Error::Cancelled)?;
                     let mut policy = policy.lock().unwrap_or_else(PoisonError::into_inner);
-                    for record in &records {
-                        policy.note(record).map_err(|cause| io_error(&self.shared.plan, node, cause))?;
+                    for (index, record) in records.iter().enumerate() {
+                        if let Err(cause) = policy.note(record) {
+                            self.unnoted = Some((node, (records.len() - index - 1) as u64));
+                            return Err(io_error(&self.shared.plan, node, cause));
+                        }
                     }
                 }
                 Effect::Partition(source, slot, progress) => {
@@ -345,16 +360,29 @@ impl Shell {
         if written.is_none_or(|at| at.elapsed() < FLUSH_AFTER) {
             return Ok(());
         }
-        for (node, writer) in &mut self.writers {
-            let flushed = guarded("flushing", writer.flush()).await;
-            flushed.map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
+        for (node, writing) in &mut self.writers {
+            writing.flush().await.map_err(|cause| io_error(&self.shared.plan, *node, cause))?;
         }
         *written = None;
         Ok(())
     }
 
     fn publish(&self) {
-        let figures = Figures { rows: self.task.figures(), times: self.task.times() };
+        let mut rows = self.task.figures();
+        for (node, figures) in &mut rows {
+            if let Some(writing) = self.writers.get(node) {
+                figures.accounts = vec![writing.account()];
+            }
+            // The run has stopped at a bad record: those after it in its page were never looked at by the policy.
+            if let Some((source, records)) = self.unnoted
+                && source == *node
+                && let Some(account) = figures.accounts.first_mut()
+            {
+                account.rows -= records.min(account.bad);
+                account.bad -= records.min(account.bad);
+            }
+        }
+        let figures = Figures { rows, times: self.task.times() };
         let mut all = self.shared.figures.lock().unwrap_or_else(PoisonError::into_inner);
         all[self.task.id().0] = figures;
     }
@@ -375,8 +403,8 @@ fn read(mut source: Source, page_rows: usize) -> BoxFuture<'static, Read> {
     })
 }
 
-// A panic of a reader or writer, or of a function that a user gave it, is an error of that end.
-async fn guarded<T>(
+/// A panic of a reader or writer, or of a function that a user gave it, is an error of that end.
+pub async fn guarded<T>(
     verb: &str,
     work: impl Future<Output = std::result::Result<T, IoError>>,
 ) -> std::result::Result<T, IoError> {

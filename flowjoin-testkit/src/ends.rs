@@ -8,16 +8,27 @@ use flowjoin_core::{Data, Keyed};
 #[derive(Clone, Debug)]
 pub struct TestSource {
     name: String,
+    patches: bool,
 }
 
 impl TestSource {
     /// A source of this name.
     pub fn new(name: impl Into<String>) -> TestSource {
-        TestSource { name: name.into() }
+        TestSource { name: name.into(), patches: false }
+    }
+
+    /// The same, of a table whose rows may be told in part, as those of Debezium are.
+    pub fn with_patches(mut self) -> TestSource {
+        self.patches = true;
+        self
     }
 }
 
 impl<T: Keyed> TableSource<T> for TestSource {
+    fn tells_patches(&self) -> bool {
+        self.patches
+    }
+
     fn endpoint(&self) -> Endpoint {
         Endpoint::new("test", self.name.clone())
     }

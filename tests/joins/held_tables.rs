@@ -1,8 +1,8 @@
-//! Tables that a join holds itself: puts, patches, deletes and truncations go straight into it.
+//! Tables that a join holds itself: puts, moves, deletes and truncations go straight into it, and patches made whole.
 
 use std::collections::BTreeMap;
 
-use flowjoin::io::{Patch, TableChange};
+use flowjoin::io::{Moved, MovedTo, Patch, TableChange};
 use flowjoin::prelude::*;
 use flowjoin_testkit::{ChangelogChecker, TestFlow, TestSink, TestSource};
 
@@ -27,7 +27,7 @@ enum Kind {
 
 fn build(kind: Kind) -> impl Fn(&Flow) {
     move |flow| {
-        let (a, b) = (flow.table::<Item>(TestSource::new("a")), flow.table::<Item>(TestSource::new("b")));
+        let [a, b] = ["a", "b"].map(|name| flow.table::<Item>(TestSource::new(name).with_patches()));
         let (sink, alone) = (TestSink::new("out"), |item: Item| (Some(item), None::<Item>));
         match kind {
             Kind::Inner => {
@@ -81,30 +81,65 @@ impl Random {
     }
 }
 
+// Adds to the row before, and gives it this key.
+fn adding(value: u64, id: Option<u64>) -> Patch<Item> {
+    Patch::new(move |before: Option<&Item>| {
+        let before = before.ok_or("there is no row to patch")?;
+        Ok(Item { value: before.value + value, id })
+    })
+}
+
+// The row that was deleted last.
+type Gone = Option<(u64, u64)>;
+
+// A row that gets another key: whole, or as the row before with something added. One that was moved before is found under
+// its new key, and one that was deleted just before is still known; without a row there is nothing to add to, and nothing
+// happens to either key.
+fn moved(
+    random: &mut Random,
+    (from, to): (u64, Option<u64>),
+    (rows, gone): (&mut Rows, &mut Gone),
+) -> (TableChange<Item>, bool) {
+    let value = random.below(4);
+    let just_gone = gone.filter(|(id, _)| *id == from).map(|(_, value)| value);
+    let before = rows.get(&from).or_else(|| rows.get(&to?)).copied().or(just_gone);
+    let (now, told) = match random.below(3) {
+        0 => (Some(value), MovedTo::Row(Item { id: to, value })),
+        _ => (before.map(|before| before + value), MovedTo::Patch { key: to, patch: adding(value, to) }),
+    };
+    if let Some(now) = now {
+        *gone = rows.remove_entry(&from).or(*gone);
+        to.map(|to| rows.insert(to, now));
+    }
+    (TableChange::Move(Box::new(Moved { from: Some(from), row: None, time: None, to: told })), now.is_none())
+}
+
 // A change, made in the model as well; returns it and whether it is a bad record.
-fn change(random: &mut Random, ids: u64, rows: &mut Rows) -> (TableChange<Item>, bool) {
+fn change(random: &mut Random, ids: u64, (rows, gone): (&mut Rows, &mut Gone)) -> (TableChange<Item>, bool) {
     let id = Some(random.below(ids)).filter(|_| random.below(20) > 0);
     let value = random.below(4);
     match random.below(60) {
         0 => {
             rows.clear();
+            *gone = None;
             (TableChange::Truncate { time: None }, false)
         }
         1..=14 => {
-            id.map(|id| rows.remove(&id));
+            *gone = id.and_then(|id| rows.remove_entry(&id)).or(*gone);
             (TableChange::delete(id), false)
         }
         // Adds to what stands; without a row there is nothing to add to.
         15..=24 => {
-            let patch = move |before: Option<&Item>| {
-                let before = before.ok_or("there is no row to patch")?;
-                Ok(Item { value: before.value + value, ..before.clone() })
-            };
             let bad = id.is_some_and(|id| !rows.contains_key(&id));
             if let Some(standing) = id.and_then(|id| rows.get_mut(&id)) {
                 *standing += value;
             }
-            (TableChange::Patch { key: id, time: None, patch: Box::new(Patch::new(patch)) }, bad)
+            (TableChange::Patch { key: id, time: None, patch: Box::new(adding(value, id)) }, bad)
+        }
+        25..=34 => {
+            let from = random.below(ids);
+            let to = id.filter(|&to| to != from);
+            moved(random, (from, to), (rows, gone))
         }
         _ => {
             id.map(|id| rows.insert(id, value));
@@ -116,17 +151,29 @@ fn change(random: &mut Random, ids: u64, rows: &mut Rows) -> (TableChange<Item>,
 fn check(kind: Kind, parallelism: usize, seed: u64, (ids, batches, size): (u64, usize, u64)) {
     let random = &mut Random(seed);
     let mut t = TestFlow::parallel(parallelism, build(kind));
-    let mut tables = [Rows::new(), Rows::new()];
+    let (mut tables, mut gone) = ([Rows::new(), Rows::new()], [None, None]);
     let mut result = ChangelogChecker::new();
     let (mut sent, mut bad) = (0, 0);
     for _ in 0..batches {
         let side = random.below(2) as usize;
         let count = 1 + random.below(size);
-        let (changes, wrong): (Vec<_>, Vec<bool>) = (0..count).map(|_| change(random, ids, &mut tables[side])).unzip();
+        let mut moves = 0;
+        let mut next = || {
+            let before = tables[side].clone();
+            let (change, wrong) = change(random, ids, (&mut tables[side], &mut gone[side]));
+            // One that moves a row which stands is two changes.
+            let is_move =
+                matches!(&change, TableChange::Move(moved) if moved.from.is_some_and(|id| before.contains_key(&id)));
+            moves += usize::from(is_move && !wrong);
+            (change, wrong)
+        };
+        let (changes, wrong): (Vec<_>, Vec<bool>) = (0..count).map(|_| next()).unzip();
         // Each task hears of a truncation.
         let truncations = changes.iter().filter(|change| matches!(change, TableChange::Truncate { .. })).count();
-        sent += changes.len() + truncations * (parallelism - 1);
-        bad += wrong.iter().filter(|&&wrong| wrong).count();
+        // A bad record ends where it is read.
+        let is_bad = wrong.iter().filter(|&&wrong| wrong).count();
+        sent += changes.len() - is_bad + moves + truncations * (parallelism - 1);
+        bad += is_bad;
         t.change_all(["a", "b"][side], changes);
         result.apply_batch(t.take_changes::<Pair>("out")).unwrap_or_else(|error| panic!("{kind:?} {seed}: {error}"));
         let mut now = result.table();
@@ -164,7 +211,7 @@ fn it_does_so_with_batches_of_many_keys() {
 #[test]
 fn a_bad_change_of_a_table_with_two_readers_is_told_once() {
     let readers = |flow: &Flow| {
-        let table = flow.table::<Item>(TestSource::new("a"));
+        let table = flow.table::<Item>(TestSource::new("a").with_patches());
         for name in ["first", "second"] {
             let other = flow.table::<Item>(TestSource::new(format!("b {name}")));
             let join = table.join(other).keep_forever().named(name);

@@ -363,7 +363,10 @@ fn the_ends_of_time_are_ordinary_times() {
 
 #[test]
 fn a_row_that_is_told_in_part_is_a_version_of_its_own_and_all_can_be_deleted_at_once() {
-    let mut t = flowjoin_testkit::TestFlow::parallel(4, left);
+    let mut t = flowjoin_testkit::TestFlow::parallel(4, |flow| {
+        let versions = flow.table::<Row>(flowjoin_testkit::TestSource::new("t").with_patches());
+        rows(flow, "a").temporal_join(versions.optional()).select(told).sink_to(sink("out"));
+    });
     let row = |name: &str, at: i64| Row { key: Some(1), name: name.to_string(), at: EventTime::from_millis(at) };
     let patch = Patch::new(|before: Option<&Row>| match before {
         Some(before) => Ok(Row { at: EventTime::from_millis(20), name: format!("{}+", before.name), ..before.clone() }),

@@ -1,7 +1,7 @@
 //! Tables whose rows have versions: of a key the greatest counts, in whatever order rows and deletes come.
 
 use expect_test::expect;
-use flowjoin::io::TableChange;
+use flowjoin::io::{Patch, TableChange};
 use flowjoin::prelude::*;
 use flowjoin_testkit::{ChangelogChecker, TestFlow, TestSink, TestSource};
 
@@ -84,7 +84,7 @@ fn standing(changes: &[TableChange<Item>]) -> Option<Item> {
     let version = |change: &TableChange<Item>| match change {
         TableChange::Put(row) => Some(row.version),
         TableChange::Delete { row, .. } => row.as_ref().map(|row| row.version),
-        TableChange::Patch { .. } | TableChange::Truncate { .. } => None,
+        TableChange::Patch { .. } | TableChange::Move(_) | TableChange::Truncate { .. } => None,
     };
     match changes.iter().max_by_key(|change| version(change)) {
         Some(TableChange::Put(row)) => Some(row.clone()),
@@ -113,5 +113,35 @@ fn whatever_the_order_the_last_of_the_greatest_version_counts() {
             table.apply_batch(t.take_changes::<Item>("out")).unwrap();
             assert_eq!(table.table(), Vec::from_iter(standing(&changes)), "{changes:?}");
         }
+    }
+}
+
+#[test]
+fn what_is_told_in_part_is_completed_from_the_row_that_stands_and_not_from_an_older_one() {
+    let item = |version, name: &str| Item { id: 1, version, name: name.to_string() };
+    let patch = |version| {
+        let patch = Patch::new(move |before: Option<&Item>| {
+            before.map(|before| Item { version, ..before.clone() }).ok_or_else(|| "no row".to_string())
+        });
+        TableChange::Patch { key: 1, time: None, patch: Box::new(patch) }
+    };
+    let flow = |flow: &Flow| {
+        let items = flow.table::<Item>(TestSource::new("items").with_patches());
+        items.ordered_by(|item| item.version).sink_to(TestSink::new("out"));
+    };
+    for tasks in [1, 4] {
+        let mut t = TestFlow::parallel(tasks, flow);
+        t.change_all("items", vec![TableChange::Put(item(5, "five")), TableChange::Put(item(3, "three")), patch(6)]);
+        t.change_all("items", vec![TableChange::delete_row(item(2, "two")), patch(7)]);
+        assert_eq!(
+            t.text("out"),
+            "+I id 1, version 6, name five\n-U id 1, version 6, name five\n+U id 1, version 7, name five"
+        );
+        t.change_all(
+            "items",
+            vec![TableChange::delete_row(item(9, "nine")), TableChange::Put(item(8, "eight")), patch(10)],
+        );
+        assert_eq!(t.text("out"), "-D id 1, version 7, name five");
+        assert_eq!(t.take_bad().len(), 1, "a row that was deleted is none");
     }
 }

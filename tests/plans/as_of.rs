@@ -69,6 +69,7 @@ fn a_temporal_join_that_corrects_and_one_of_facts() {
             │     └─ table levels by order_id, versions                                         changelog
             │        │  keeps one row a key, as long as they stand
             │        └─ ⇄ source levels (debezium, in/levels.jsonl)                             time since, out of order ≤ 1h
+            │           │  keeps levels: one row a key, as long as they stand
             ├─ sink levels (json lines upsert, out/levels.jsonl)                                changelog
             │  └─ changes                                                                       changelog
             │     └─ table levels by order_id (as above)

@@ -58,7 +58,9 @@ fn the_wide_table() {
                   │     │     └─ table users by user_id                                  changelog
                   │     │        │  keeps one row a key, as long as they stand
                   │     │        └─ ⇄ source users (debezium, in/users.jsonl)            time of arrival
+                  │     │           │  keeps users: one row a key, as long as they stand
                   │     └─ ⇄ source products (debezium, in/products.jsonl)               time of arrival
+                  │        │  keeps products: one row a key, as long as they stand
                   └─ table newest status by order_id                                     changelog
                      │  keeps one row a key, as long as they stand
                      └─ ⇄ latest_by_key                                                  changelog
@@ -93,6 +95,7 @@ fn a_semi_join_and_an_anti_join() {
             │        └─ table accounts by account_id                        changelog
             │           │  keeps one row a key, as long as they stand
             │           └─ ⇄ source accounts (debezium, in/accounts.jsonl)  time of arrival
+            │              │  keeps accounts: one row a key, as long as they stand
             └─ sink unknown (json lines upsert, out/unknown.jsonl)          changelog
                └─ where not exists unknown on order_id [orders, accounts]   changelog
                   │  kernel product
@@ -182,6 +185,7 @@ fn a_join_whose_expiry_retracts_and_rows_that_are_unique() {
                               └─ table accounts by account_id                        changelog
                                  │  keeps one row a key, as long as they stand
                                  └─ ⇄ source accounts (debezium, in/accounts.jsonl)  time of arrival
+                                    │  keeps accounts: one row a key, as long as they stand
             stages: 5, exchanges: 4 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
         "#]],
     );
@@ -209,6 +213,7 @@ fn changes_are_put_in_order_for_a_sink_that_keeps_another_key() {
                         │  └─ table accounts by account_id                        changelog
                         │     │  keeps one row a key, as long as they stand
                         │     └─ ⇄ source accounts (debezium, in/accounts.jsonl)  time of arrival
+                        │        │  keeps accounts: one row a key, as long as they stand
                         └─ ⇄ source orders (json lines, in/orders.jsonl)          time placed_at, out of order ≤ 5s, idle 1m
             stages: 5, exchanges: 4 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
             warning: join placed: rows of `orders` are kept for ever, so its state grows with the input; `.ttl(..)` ends that

@@ -213,6 +213,96 @@ fn a_bad_record_stops_the_flow_unless_it_is_skipped_or_kept_apart() {
     std::fs::remove_dir_all(folder).expect("its own folder can be removed");
 }
 
+// The figures of a run that fails, at the end.
+fn figures_of_failure(config: Config, build: impl FnOnce(&Flow)) -> flowjoin::Report {
+    let flow = Flow::new("test");
+    build(&flow);
+    run(async {
+        let mut running = flow.start(config)?;
+        running.ended().await.expect_err("it fails");
+        Ok::<_, Error>(running.figures())
+    })
+    .expect("it starts")
+}
+
+#[test]
+fn a_run_that_fails_counts_what_it_has_written_and_the_bad_record_at_which_it_stopped() {
+    let folder = folder("counts");
+    let (file, out) = (folder.join("many.jsonl"), folder.join("out.jsonl"));
+    // Two bad records in the third page of two; and four in the first of eight.
+    let lines = (1..=4).map(|id| format!("{{\"id\":{id},\"at\":{id}}}\n")).collect::<String>() + "{}\n[]\nnull\n5\n";
+    std::fs::write(&file, lines).unwrap();
+    for (page_rows, written) in [(2, 4), (8, 0)] {
+        let mut config = quiet(1);
+        config.page_rows = page_rows;
+        let report = figures_of_failure(config, |flow| {
+            flow.stream::<Left>(JsonLines::file(&file).named("many")).sink_to(JsonLines::sink(&out));
+        });
+        assert_eq!(account(&report, "many", 0), Account { rows: 5, matched: 4, bad: 1, ..Account::default() });
+        assert_eq!(account(&report, "out", 0), Account { rows: written, matched: written, ..Account::default() });
+        let found = std::fs::read_to_string(&out).unwrap().lines().count() as u64;
+        assert_eq!(found, written, "{report}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+// A writer that holds all rows back until it is flushed, which it cannot be.
+struct Holding;
+
+#[async_trait]
+impl<T: Data> Writer<T> for Holding {
+    async fn write(&mut self, _: Batch<T>) -> Result<(), IoError> {
+        Ok(())
+    }
+    async fn flush(&mut self) -> Result<(), IoError> {
+        Err(IoError::new("the disk is full"))
+    }
+}
+
+impl<T: Data> Sink<T> for Holding {
+    type Takes = TakesChanges;
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::new("holding", "out")
+    }
+    fn open(&self, _: usize, _: usize) -> Result<Box<dyn Writer<T>>, IoError> {
+        Ok(Box::new(Holding))
+    }
+}
+
+#[test]
+fn rows_that_a_sink_holds_back_and_cannot_write_are_open() {
+    let report = figures_of_failure(quiet(1), |flow| {
+        flow.stream(Memory::rows("lefts", vec![left(1), left(2)])).sink_to(Holding);
+    });
+    assert_eq!(account(&report, "out", 0), Account { rows: 2, open: 2, ..Account::default() });
+}
+
+#[test]
+fn events_of_other_tables_are_passed_over_and_a_name_that_none_has_is_warned_of() {
+    let folder = folder("passed-over");
+    let file = folder.join("shop.jsonl");
+    let event = |table: &str, id: u64| {
+        format!("{{\"after\":{{\"id\":{id},\"body\":\"b\"}},\"source\":{{\"table\":\"{table}\"}},\"op\":\"c\"}}\n")
+    };
+    std::fs::write(&file, event("documents", 1) + &event("notes", 2) + &event("documents", 3)).unwrap();
+    for tasks in [1, 2] {
+        let report = |name: &str| {
+            let source = Debezium::json(&file).table(name).named("shop");
+            run_flow(tasks, |flow| flow.table::<Document>(source).sink_to(MemorySink::new("out"))).unwrap()
+        };
+        let some = report("documents");
+        let expected = Account { rows: 3, matched: 2, passed_over: 1, ..Account::default() };
+        assert_eq!(account(&some, "shop", 0), expected);
+        assert!(some.is_balanced() && !some.to_string().contains("warning"), "{some}");
+        let none = report("documnets");
+        assert_eq!(account(&none, "shop", 0), Account { rows: 3, passed_over: 3, ..Account::default() });
+        let warning = "warning: source shop: all 3 records were passed over; they are of `documents`, `notes`; is what it was asked for misspelt?\n";
+        assert!(none.to_string().contains(warning), "{none}");
+        assert!(none.to_string().lines().all(|line| line.trim_end() == line), "{none}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn a_file_that_is_read_is_not_emptied_by_a_sink() {
     let file = std::env::temp_dir().join(format!("flowjoin-same-{}.jsonl", std::process::id()));
@@ -247,7 +337,7 @@ fn a_patch_that_fits_no_row_is_a_dead_letter_with_its_line_and_the_record() {
         let out = MemorySink::new("out");
         let (source, sink) = (Debezium::json(&file).on_bad(OnBad::dead_letter(&letters)), out.clone());
         let report = run_flow(tasks, |flow| flow.table::<Document>(source).sink_to(sink)).unwrap();
-        assert_eq!(report.steps.iter().find(|step| step.kind == "table").unwrap().inputs[0].account.bad, 1, "{report}");
+        assert_eq!(account(&report, "documents", 0), Account { rows: 2, matched: 1, bad: 1, ..Account::default() });
         let letter: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&letters).unwrap()).unwrap();
         assert_eq!(letter["line"], 2, "{letter}");
         assert_eq!((letter["raw"].as_str(), letter["file"].as_str()), (Some(patch.as_str()), file.to_str()));

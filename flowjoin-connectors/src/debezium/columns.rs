@@ -83,9 +83,23 @@ impl<'a> Image<'a> {
         match (self.meaning(column), &self.schema) {
             (Some(Meaning::Decimal { .. } | Meaning::VariableDecimal), _) => DECIMAL_HINT,
             (Some(Meaning::Timestamp(_) | Meaning::Date), _) => TIME_HINT,
-            (Some(Meaning::ArrayOf(_)), _) | (None, Some(_)) => "",
+            (Some(Meaning::ArrayOf(_) | Meaning::Text), _) | (None, Some(_)) => "",
             (None, None) => SCHEMA_HINT,
         }
+    }
+
+    /// Refuses a text that most likely is a decimal as bytes, of which nothing says the scale: it would else be handed over
+    /// as letters.
+    pub(super) fn must_be_clear(&self, name: &str, text: &str) -> Result<(), String> {
+        let clear = self.schema.is_some() || self.meaning(name).is_some() || !decimal::may_be_one(text);
+        if clear {
+            return Ok(());
+        }
+        Err(format!(
+            "`{name}`: {} looks like a decimal as bytes, and the event has no schema that says its scale; say \
+             `.decimal_scale(\"{name}\", digits)`, or `.text(\"{name}\")` if it is what it says",
+            shown(text)
+        ))
     }
 
     fn meaning(&self, name: &str) -> Option<&Meaning> {
@@ -124,6 +138,7 @@ fn read(meaning: &Meaning, text: &str, times: TimeForm) -> Result<Option<String>
     match meaning {
         Meaning::Timestamp(unit) => time::timestamp(integer(text)?, *unit, times),
         Meaning::Date => time::date(integer(text)?, times),
+        Meaning::Text => Ok(None),
         // A converter can be told to write decimals as numbers.
         Meaning::Decimal { .. } if !text.starts_with('"') => Ok(None),
         Meaning::Decimal { scale } => decimal::plain(&json_place::read::<String>(text)?, *scale).map(in_quotes),
@@ -166,7 +181,7 @@ fn remedy(meaning: &Meaning) -> &'static str {
         Meaning::Decimal { .. } => {
             "; is `.decimal_scale` right? with decimal.handling.mode string or double, there is nothing to set"
         }
-        Meaning::VariableDecimal | Meaning::ArrayOf(_) => "",
+        Meaning::VariableDecimal | Meaning::ArrayOf(_) | Meaning::Text => "",
     }
 }
 

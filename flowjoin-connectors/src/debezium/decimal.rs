@@ -23,6 +23,14 @@ pub(super) fn plain(base64: &str, scale: i64) -> Result<String, String> {
     Ok(format!("{sign}{}", with_point(digits, scale)))
 }
 
+/// Whether a JSON text is a string that is most likely the base64 of a decimal: it ends as no other text does, and has no
+/// more bytes than an integer of 128 bits.
+pub(super) fn may_be_one(text: &str) -> bool {
+    let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let bytes = bare.filter(|bare| bare.ends_with('=')).and_then(|bare| STANDARD.decode(bare).ok());
+    bytes.is_some_and(|bytes| (1..=16).contains(&bytes.len()))
+}
+
 /// The bytes are in two's complement, the highest first; so are the limbs, without the sign.
 fn magnitude(bytes: &[u8], is_negative: bool) -> Vec<u32> {
     let sign: u32 = if is_negative { u32::MAX } else { 0 };

@@ -42,6 +42,7 @@ pub(super) struct Event<'a> {
 #[derive(Default, Deserialize)]
 pub(super) struct Source {
     ts_ms: Option<i64>,
+    lsn: Option<serde_json::Value>,
     connector: Option<String>,
     db: Option<String>,
     schema: Option<String>,
@@ -114,6 +115,11 @@ fn is_passed_over(object: &Object<'_>) -> bool {
 impl Source {
     pub(super) fn time(&self) -> Option<EventTime> {
         self.ts_ms.map(EventTime::from_millis)
+    }
+
+    /// The place in the log of the database, if it is known: a change of the key is told by two events of one place.
+    pub(super) fn place(&self) -> Option<&serde_json::Value> {
+        self.lsn.as_ref().filter(|lsn| !lsn.is_null())
     }
 
     /// Whether an image before has every column: other databases than PostgreSQL have no other images.

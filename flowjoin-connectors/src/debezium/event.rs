@@ -1,20 +1,20 @@
-//! From an event to changes of the table.
+//! From an event to a change of the table.
 
 use std::marker::PhantomData;
 
-use flowjoin_core::io::TableChange;
-use flowjoin_core::{EventTime, Key, Keyed};
+use flowjoin_core::io::{Moved, MovedTo, Patch, TableChange};
+use flowjoin_core::{Key, Keyed};
 use serde::de::DeserializeOwned;
 
 use super::columns::{Image, Settings, may_be_unsent};
 use super::envelope::{Event, Message, Op, Part};
 use super::schema::Schemas;
 use super::toast::Partial;
-use crate::file::{Changes, ReadChange, json_place};
-use crate::json::{KeyFields, RowFields, given};
+use crate::file::{ReadChange, Told, json_place};
+use crate::json::{Has, KeyFields, RowFields, given};
 
 /// Reads lines of events about rows `T`.
-pub(super) struct EventChange<T> {
+pub(super) struct EventChange<T: Keyed> {
     /// Whose events count; without it, all.
     table: Option<String>,
     settings: Settings,
@@ -22,6 +22,8 @@ pub(super) struct EventChange<T> {
     fields: RowFields,
     of_values: Schemas,
     of_keys: Schemas,
+    /// The key that was deleted last, and where in the log that was.
+    deleted: Option<(serde_json::Value, T::Key)>,
     row: PhantomData<fn() -> T>,
 }
 
@@ -29,17 +31,17 @@ impl<T: Keyed> ReadChange<T> for EventChange<T>
 where
     T::Key: DeserializeOwned,
 {
-    fn read(&mut self, line: &str) -> Result<Changes<T>, String> {
+    fn read(&mut self, line: &str) -> Result<Told<T>, String> {
         let Message { key, value } = Message::of(line)?;
         let Some(value) = value else { return self.tombstone(key) };
-        let Some(event) = Event::of(value.payload)? else { return Ok(Changes::None) };
+        let Some(event) = Event::of(value.payload)? else { return Ok(Told::Nothing) };
         let table = event.source.full_name();
         if !self.counts(table.as_deref())? {
-            return Ok(Changes::None);
+            return Ok(Told::OfOther(table.unwrap_or_default()));
         }
-        let prefix = table.map_or(String::new(), |table| format!("`{table}`: "));
-        let changes = self.changes(&event, key, value.schema, &prefix);
-        changes.map(|changes| of_record(changes, line)).map_err(|reason| format!("{prefix}{reason}"))
+        let prefix = table.as_ref().map_or(String::new(), |table| format!("`{table}`: "));
+        let change = self.change(&event, key, value.schema, &prefix);
+        change.map(|change| Told::Change(of_record(change, line))).map_err(|reason| format!("{prefix}{reason}"))
     }
 }
 
@@ -56,6 +58,7 @@ where
             fields,
             of_values: Schemas::default(),
             of_keys: Schemas::default(),
+            deleted: None,
             row: PhantomData,
         }
     }
@@ -72,26 +75,26 @@ where
 
     /// A tombstone follows the event of the delete, to let the topic forget the key. Without a key it says nothing,
     /// and in a file of several tables not whose key it is.
-    fn tombstone(&mut self, key: Option<Part<'_>>) -> Result<Changes<T>, String> {
+    fn tombstone(&mut self, key: Option<Part<'_>>) -> Result<Told<T>, String> {
         match key {
             Some(key) if self.table.is_none() => {
                 let key = self.message_key(key)?;
-                Ok(Changes::One(TableChange::delete(key)))
+                Ok(Told::Change(TableChange::delete(key)))
             }
-            Some(_) | None => Ok(Changes::None),
+            Some(_) | None => Ok(Told::Nothing),
         }
     }
 
-    fn changes(
+    fn change(
         &mut self,
         event: &Event<'_>,
         key: Option<Part<'_>>,
         schema: Option<&str>,
         table: &str,
-    ) -> Result<Changes<T>, String> {
+    ) -> Result<TableChange<T>, String> {
         let time = event.source.time();
         if event.op == Op::Truncate {
-            return Ok(Changes::One(TableChange::Truncate { time }));
+            return Ok(TableChange::Truncate { time });
         }
         let message_key = key.map(|key| self.message_key(key));
         let schema = schema.map(|schema| self.of_values.of_value(schema)).transpose()?;
@@ -103,25 +106,28 @@ where
         if event.op == Op::Delete {
             let key = self.key_of(before.as_ref(), message_key)?;
             let row = before.as_ref().and_then(|before| self.whole(before, event));
-            return Ok(Changes::One(TableChange::Delete { key, time, row }));
+            self.deleted = event.source.place().map(|place| (place.clone(), key.clone()));
+            return Ok(TableChange::Delete { key, time, row });
         }
         let after = after.ok_or_else(|| no_after(event))?;
         // A snapshot and an insert have no row before.
         let before = before.filter(|_| event.op == Op::Update);
-        let put = self.put(&after, before.as_ref(), message_key, time, table)?;
-        let new = match &put {
-            TableChange::Put(row) => row.key(),
-            TableChange::Patch { key, .. } | TableChange::Delete { key, .. } => key.clone(),
-            TableChange::Truncate { .. } => return Ok(Changes::One(put)),
-        };
+        let put = self.put(&after, before.as_ref(), message_key, table)?;
         // Without REPLICA IDENTITY FULL the image before has only the columns of the key, or is not there.
-        let Some(before) = before else { return Ok(Changes::One(put)) };
-        Ok(match self.key.pick::<T::Key>(|name| before.column(name)) {
-            Ok(key) if key != new && !key.is_null() => {
-                let row = self.whole(&before, event);
-                Changes::Two(TableChange::Delete { key, time, row }, put)
+        let from = before.as_ref().and_then(|before| self.key.pick::<T::Key>(|name| before.column(name)).ok());
+        // A new primary key is told by a delete and an insert of one place in the log.
+        let deleted = self.deleted.take().filter(|(place, _)| event.source.place() == Some(place)).map(|(_, key)| key);
+        let from = from.or(deleted).filter(|from| !from.is_null());
+        let row = || before.as_ref().and_then(|before| self.whole(before, event));
+        Ok(match (from, put) {
+            (Some(from), Put::Row(to)) if from != to.key() && event.op == Op::Update => {
+                TableChange::Move(Box::new(Moved { row: row(), from, time, to: MovedTo::Row(to) }))
             }
-            Ok(_) | Err(_) => Changes::One(put),
+            (Some(from), Put::Patch { key, patch }) if from != key => {
+                TableChange::Move(Box::new(Moved { row: row(), from, time, to: MovedTo::Patch { key, patch } }))
+            }
+            (_, Put::Row(row)) => TableChange::Put(row),
+            (_, Put::Patch { key, patch }) => TableChange::Patch { key, time, patch: Box::new(patch) },
         })
     }
 
@@ -147,10 +153,14 @@ where
         after: &Image<'_>,
         before: Option<&Image<'_>>,
         message_key: Option<Result<T::Key, String>>,
-        time: Option<EventTime>,
         table: &str,
-    ) -> Result<TableChange<T>, String> {
+    ) -> Result<Put<T>, String> {
         let mut row = after.row()?;
+        for (name, text) in &row.columns {
+            if self.fields.has(name) == Has::Yes {
+                after.must_be_clear(name, text)?;
+            }
+        }
         let mut missing = Vec::new();
         for name in std::mem::take(&mut row.unavailable) {
             if self.fields.lacks(name) {
@@ -164,12 +174,12 @@ where
         }
         if missing.is_empty() {
             let read = json_place::read(&after.write(&row));
-            return read.map(TableChange::Put).map_err(|reason| with_hint(reason, after));
+            return read.map(Put::Row).map_err(|reason| with_hint(reason, after));
         }
         let key = self.key_of(Some(after), message_key)?;
         let known = row.columns.into_iter().map(|(name, text)| (name.to_string(), text.into_owned())).collect();
         let partial = Partial { table: table.to_string(), known, missing };
-        Ok(TableChange::Patch { key, time, patch: Box::new(partial.patch()) })
+        Ok(Put::Patch { key, patch: partial.patch() })
     }
 
     /// The key as the row has it, or else as the message has it.
@@ -196,18 +206,26 @@ where
     }
 }
 
+/// The row of now, or what is known of it.
+enum Put<T: Keyed> {
+    Row(T),
+    Patch { key: T::Key, patch: Patch<T> },
+}
+
 /// Whether a patch can be applied is known later: the line goes with it.
-fn of_record<T: Keyed>(changes: Changes<T>, line: &str) -> Changes<T> {
-    let note = |change| match change {
+fn of_record<T: Keyed>(change: TableChange<T>, line: &str) -> TableChange<T> {
+    match change {
         TableChange::Patch { key, time, patch } => {
             TableChange::Patch { key, time, patch: Box::new(patch.of_record(line)) }
         }
+        TableChange::Move(moved) => {
+            let to = match moved.to {
+                MovedTo::Patch { key, patch } => MovedTo::Patch { key, patch: patch.of_record(line) },
+                MovedTo::Row(row) => MovedTo::Row(row),
+            };
+            TableChange::Move(Box::new(Moved { to, ..*moved }))
+        }
         TableChange::Put(_) | TableChange::Delete { .. } | TableChange::Truncate { .. } => change,
-    };
-    match changes {
-        Changes::None => Changes::None,
-        Changes::One(change) => Changes::One(note(change)),
-        Changes::Two(first, second) => Changes::Two(first, note(second)),
     }
 }
 

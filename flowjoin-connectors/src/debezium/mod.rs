@@ -40,7 +40,7 @@ use crate::json::{KeyFields, RowFields};
 /// | event | change |
 /// |---|---|
 /// | `c`, `r` (snapshot), `u` | the row of its key is `after` now |
-/// | `u` whose `before` has another key | that key is deleted, then the row is put |
+/// | `u` whose `before` has another key | the row goes from that key to the new one |
 /// | `d`, and a value of null | the row of the key is gone |
 /// | `t` (truncate) | all rows are gone |
 /// | `m`, heartbeats, changes of the schema, ends of transactions | passed over |
@@ -57,12 +57,15 @@ use crate::json::{KeyFields, RowFields};
 /// | timestamp with zone | the ISO 8601 text that it is | |
 /// | decimal, as bytes | its digits, as text: `"12.50"` | [`decimal_scale`](Debezium::decimal_scale) |
 /// | decimal of no fixed scale | the same | known by its form |
+/// | what looks like a decimal as bytes, and nothing says that it is one | refused | [`text`](Debezium::text) |
 /// | decimal by `decimal.handling.mode` string or double | the text or number that it is | |
 ///
 /// **Columns that were not sent.** PostgreSQL leaves out large values that have not changed (TOAST), and Debezium puts a
 /// placeholder there. If the row has a field for it, the value is taken from `before` if that has it, and else from the
-/// row before, through the row's own `Serialize` and `Deserialize`, which have to agree on names. If there is no row
-/// before, the event is a bad record that names the column: set `REPLICA IDENTITY FULL`, or begin with a snapshot.
+/// row before, through the row's own `Serialize` and `Deserialize`, which have to agree on names; of a row that gets
+/// another key, the one under its old key. If there is no row before, the event is a bad record that names the column, and
+/// changes nothing: set `REPLICA IDENTITY FULL`, or begin with a snapshot. For this the rows are held where they are read;
+/// [`replica_identity_full`](Debezium::replica_identity_full) says that there is no need to.
 ///
 /// Several files are partitions: all events of a key have to be in one. Names, gzip, empty lines and bad records are as
 /// for [`JsonLines`](crate::JsonLines); the reason of a bad record names the table and the column.
@@ -124,7 +127,8 @@ impl Debezium {
     }
 
     /// Takes only the events of one table, of a file that has several: `orders`, `public.orders` or
-    /// `shop.public.orders`, with as many of its names as tell it from the others.
+    /// `shop.public.orders`, with as many of its names as tell it from the others. Those of others are counted as passed
+    /// over.
     ///
     /// A message that has a null value does not say its table, and is then passed over: the event of the delete is
     /// before it.
@@ -181,6 +185,17 @@ impl Debezium {
         self.meaning(column, Meaning::Decimal { scale: i64::from(digits) })
     }
 
+    /// Says that a column is text, or bytes as base64, where it looks like a decimal and the events have no schema: a short
+    /// text of base64 that ends with `=` is else refused.
+    ///
+    /// ```
+    /// # use flowjoin_connectors::Debezium;
+    /// let files = Debezium::json("in/files.jsonl").text("digest"); // BYTEA
+    /// ```
+    pub fn text(self, column: impl Into<String>) -> Debezium {
+        self.meaning(column, Meaning::Text)
+    }
+
     fn meaning(mut self, column: impl Into<String>, meaning: Meaning) -> Debezium {
         self.settings.columns.insert(column.into(), meaning);
         self
@@ -204,7 +219,8 @@ impl Debezium {
     /// Says that the table has `REPLICA IDENTITY FULL`, or is of another database than PostgreSQL: `before` has every column
     /// of the row. What is null or zero in it then is so, and was not left out. It counts where rows have versions
     /// (`ordered_by`): a delete has the version of `before`, if that is whole. Without this, `before` is taken for whole if
-    /// `source` names another connector, or none of the columns is null or zero but those of the key.
+    /// `source` names another connector, or none of the columns is null or zero but those of the key. No column is left out
+    /// then, so that the rows need not be held where they are read.
     ///
     /// ```
     /// # use flowjoin_connectors::Debezium;
@@ -270,6 +286,11 @@ where
 
     fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError> {
         self.files.bad_records()
+    }
+
+    /// Unless every image is known to be whole: only then is no column ever left out.
+    fn tells_patches(&self) -> bool {
+        !self.settings.whole_images
     }
 
     /// An event, or what [`JsonTable`](crate::JsonTable) takes: a row, or `{"op": "-D", ..row}`.

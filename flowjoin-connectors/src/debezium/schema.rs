@@ -14,6 +14,8 @@ pub(super) enum Meaning {
     Timestamp(TimeUnit),
     /// Days since 1970.
     Date,
+    /// What it says, though it may look like something else.
+    Text,
     /// The base64 of the unscaled value.
     Decimal {
         scale: i64,

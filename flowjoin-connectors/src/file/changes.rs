@@ -11,18 +11,18 @@ use super::lines::{Line, Lines};
 use super::reader::{Decode, Decoded, Failure, FileReader, Outcome};
 
 /// What a line tells.
-pub(crate) enum Changes<T: Keyed> {
-    /// Nothing about the table.
-    None,
-    One(TableChange<T>),
-    /// One after the other: a row that has moved from one key to another.
-    Two(TableChange<T>, TableChange<T>),
+pub(crate) enum Told<T: Keyed> {
+    /// Nothing about any row.
+    Nothing,
+    /// Something of another table, of this name.
+    OfOther(String),
+    Change(TableChange<T>),
 }
 
-/// Turns a line into changes.
+/// Turns a line into a change.
 pub(crate) trait ReadChange<T: Keyed>: Send {
     /// What the line tells, or why it cannot be told.
-    fn read(&mut self, line: &str) -> Result<Changes<T>, String>;
+    fn read(&mut self, line: &str) -> Result<Told<T>, String>;
 }
 
 /// Opens a file; see [`FileSet::open_changes`](super::FileSet::open_changes).
@@ -31,7 +31,7 @@ pub(super) fn open<T: Keyed>(
     bytes_max: usize,
     format: impl ReadChange<T> + 'static,
 ) -> Result<Box<dyn Reader<TableChange<T>>>, IoError> {
-    let decode = ChangeDecode { lines: Lines::open(path, bytes_max)?, bytes_max, format, second: None };
+    let decode = ChangeDecode { lines: Lines::open(path, bytes_max)?, bytes_max, format };
     Ok(Box::new(FileReader::new(decode, path.display().to_string())))
 }
 
@@ -41,35 +41,25 @@ pub(crate) fn only_change<T: Keyed>(
     value: &serde_json::Value,
 ) -> Result<TableChange<T>, serde_json::Error> {
     match format.read(&value.to_string()).map_err(serde_json::Error::custom)? {
-        Changes::One(change) => Ok(change),
-        Changes::None => Err(serde_json::Error::custom("this tells no change of the table")),
-        Changes::Two(..) => {
-            let what = "this is two changes, as the row gets another key; give the delete and the row one by one";
-            Err(serde_json::Error::custom(what))
+        Told::Change(change) => Ok(change),
+        Told::Nothing => Err(serde_json::Error::custom("this tells no change of the table")),
+        Told::OfOther(table) => {
+            Err(serde_json::Error::custom(format!("this is of `{table}`, and `.table` asks for another")))
         }
     }
 }
 
-struct ChangeDecode<T: Keyed, F> {
+struct ChangeDecode<F> {
     lines: Lines,
     bytes_max: usize,
     format: F,
-    /// The second change of the line before.
-    second: Option<TableChange<T>>,
 }
 
-impl<T: Keyed, F: ReadChange<T>> Decode<TableChange<T>> for ChangeDecode<T, F> {
+impl<T: Keyed, F: ReadChange<T>> Decode<TableChange<T>> for ChangeDecode<F> {
     fn next(&mut self) -> Result<Option<Decoded<TableChange<T>>>, Failure> {
-        if let Some(second) = self.second.take() {
-            return Ok(Some(Decoded { outcome: Outcome::Row(second), line: self.lines.number(), bytes: 0 }));
-        }
         let Some(line) = self.lines.next()? else { return Ok(None) };
         let (outcome, bytes) = match line {
-            Line::Whole(line) => {
-                let (outcome, second) = decode(line, &mut self.format);
-                self.second = second;
-                (outcome, line.len() + 1)
-            }
+            Line::Whole(line) => (decode(line, &mut self.format), line.len() + 1),
             Line::TooLong(start) => (too_long(start, self.bytes_max), self.bytes_max),
         };
         Ok(Some(Decoded { outcome, line: self.lines.number(), bytes }))
@@ -80,16 +70,14 @@ impl<T: Keyed, F: ReadChange<T>> Decode<TableChange<T>> for ChangeDecode<T, F> {
     }
 }
 
-type Told<T> = (Outcome<TableChange<T>>, Option<TableChange<T>>);
-
-fn decode<T: Keyed>(line: &[u8], format: &mut impl ReadChange<T>) -> Told<T> {
+fn decode<T: Keyed>(line: &[u8], format: &mut impl ReadChange<T>) -> Outcome<TableChange<T>> {
     if line.trim_ascii().is_empty() {
-        return (Outcome::Blank, None);
+        return Outcome::Blank;
     }
     match utf8(line).and_then(|text| format.read(text)) {
-        Ok(Changes::None) => (Outcome::Blank, None),
-        Ok(Changes::One(change)) => (Outcome::Row(change), None),
-        Ok(Changes::Two(first, second)) => (Outcome::Row(first), Some(second)),
-        Err(reason) => (Outcome::Bad { reason, raw: line.to_vec() }, None),
+        Ok(Told::Nothing) => Outcome::Blank,
+        Ok(Told::OfOther(table)) => Outcome::PassedOver { of: table },
+        Ok(Told::Change(change)) => Outcome::Row(change),
+        Err(reason) => Outcome::Bad { reason, raw: line.to_vec() },
     }
 }

@@ -10,6 +10,7 @@ use flowjoin_core::{Data, IoError};
 use super::csv_records::{Record, Records};
 use super::csv_row::Row;
 use super::csv_sink::CsvSink;
+use super::lines::BYTE_ORDER_MARK;
 use super::reader::{Decode, Decoded, Failure, FileReader, Outcome};
 use super::{FileSet, OnBad};
 
@@ -114,14 +115,20 @@ impl Csv {
 
     fn decoder<T>(&self, path: &Path) -> Result<CsvDecode<T>, IoError> {
         let mut records = Records::open(path, self.delimiter, self.files.record_bytes_max)?;
+        let mut damaged = None;
         let headers = match &self.headers {
             Some(headers) => headers.clone(),
-            None => match records.next()? {
-                Some(record) => header_names(path, &record)?,
-                None => Vec::new(),
+            None => match records.next() {
+                Ok(Some(record)) => header_names(path, &record)?,
+                Ok(None) => Vec::new(),
+                Err(Failure::Io(error)) => return Err(error),
+                Err(failure @ Failure::Damaged { .. }) => {
+                    damaged = Some(failure);
+                    Vec::new()
+                }
             },
         };
-        Ok(CsvDecode { records, headers, nulls: self.nulls.clone(), row: PhantomData })
+        Ok(CsvDecode { records, damaged, headers, nulls: self.nulls.clone(), row: PhantomData })
     }
 }
 
@@ -155,6 +162,8 @@ fn header_names(path: &Path, record: &Record<'_>) -> Result<Vec<String>, IoError
 
 struct CsvDecode<T> {
     records: Records,
+    /// Why there is no header, which is a bad record like any other.
+    damaged: Option<Failure>,
     headers: Vec<String>,
     nulls: Vec<String>,
     row: PhantomData<fn() -> T>,
@@ -162,6 +171,9 @@ struct CsvDecode<T> {
 
 impl<T: Data> Decode<T> for CsvDecode<T> {
     fn next(&mut self) -> Result<Option<Decoded<T>>, Failure> {
+        if let Some(damaged) = self.damaged.take() {
+            return Err(damaged);
+        }
         let Some(record) = self.records.next()? else { return Ok(None) };
         let outcome = match decode(&record, &self.headers, &self.nulls) {
             Ok(row) => Outcome::Row(row),
@@ -184,12 +196,16 @@ fn decode<T: Data>(record: &Record<'_>, headers: &[String], nulls: &[String]) ->
     }
     T::deserialize(Row { headers, fields: record.fields, nulls }).map_err(|error| {
         let reason = error.to_string();
-        match reason.starts_with("missing field") {
-            true => format!("{reason}; the header has `{}`", headers.join("`, `")),
-            false => reason,
+        match record.fields.get(0) {
+            _ if reason.starts_with("missing field") => format!("{reason}; the header has `{}`", headers.join("`, `")),
+            Some(first) if first.starts_with(BYTE_ORDER_MARK) => format!("{reason}{MARK_HINT}"),
+            Some(_) | None => reason,
         }
     })
 }
+
+const MARK_HINT: &str = "; the record begins with a byte-order mark, as if files had been put together: read them one by \
+                         one, with `Csv::files`, and each has its header";
 
 /// Why the number of fields cannot be right, if it cannot: a lost or a stray delimiter shifts the columns behind it.
 fn ragged(fields: &ByteRecord, headers: &[String]) -> Option<String> {

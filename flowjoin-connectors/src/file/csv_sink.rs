@@ -88,7 +88,13 @@ impl CsvWriter {
             if let Err(cause) = writer.serialize(row) {
                 // A row that is made of another one and a field beside it is a map, which the csv crate does not take.
                 let by_fields = self.records_by_field(rows, headers);
-                return by_fields.ok_or_else(|| IoError::caused("a row cannot be written as CSV", cause));
+                return by_fields.ok_or_else(|| match nested(row) {
+                    Some(field) => IoError::new(format!(
+                        "a row cannot be written as CSV: its field `{field}` is a list or an object, and CSV has no form \
+                         for these; make a text of it with `.map(..)`, or write to `JsonLines::sink(path)`"
+                    )),
+                    None => IoError::caused("a row cannot be written as CSV", cause),
+                });
             }
         }
         writer.into_inner().map_err(|error| IoError::new(format!("a row cannot be written as CSV: {error}")))
@@ -118,7 +124,26 @@ impl CsvWriter {
         let mut with = self.records(row, Headers::With)?;
         let without = self.records(row, Headers::Without)?;
         with.truncate(with.len() - without.len());
-        Ok(with)
+        if with.is_empty() { self.numbered(&without) } else { Ok(with) }
+    }
+
+    /// The header of rows whose fields have no names, such as tuples: without one, whoever reads the file takes its first
+    /// row for it.
+    fn numbered(&self, record: &[u8]) -> Result<Vec<u8>, IoError> {
+        let mut reader = csv::ReaderBuilder::new().has_headers(false).delimiter(self.delimiter).from_reader(record);
+        let fields = reader.records().next().and_then(Result::ok).map_or(0, |record| record.len());
+        let mut writer = self.writer(Headers::Without);
+        let written = writer.write_record((1..=fields).map(|number| format!("column_{number}")));
+        written.map_err(|cause| IoError::caused("the header cannot be written as CSV", cause))?;
+        writer.into_inner().map_err(|error| IoError::new(format!("the header cannot be written as CSV: {error}")))
+    }
+}
+
+// The first field of a row that is a list or a map.
+fn nested<T: Data>(row: &T) -> Option<String> {
+    match serde_json::to_value(row).ok()? {
+        Value::Object(fields) => fields.into_iter().find(|(_, value)| cell(value).is_none()).map(|(name, _)| name),
+        _ => None,
     }
 }
 

@@ -10,8 +10,8 @@ use super::json_sink::{JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert};
 use super::json_table::JsonTable;
 use super::lines::{Line, Lines, SHOWN_BYTES};
 use super::reader::{Decode, Decoded, Failure, FileReader, Outcome};
-use super::{FileSet, OnBad, json_place};
-use crate::json::Object;
+use super::{FileSet, OnBad};
+use crate::json::{Object, RowFields};
 
 /// Files with one JSON value a line, as a source; and the door to tables and sinks of JSON Lines.
 ///
@@ -117,7 +117,12 @@ impl<T: Data> StreamSource<T> for JsonLines {
     fn open(&self, partition: usize) -> Result<Box<dyn Reader<T>>, IoError> {
         let path = self.files.path(partition)?;
         let bytes_max = self.files.record_bytes_max;
-        let decode = JsonDecode { lines: Lines::open(path, bytes_max)?, bytes_max, row: PhantomData };
+        let decode = JsonDecode {
+            lines: Lines::open(path, bytes_max)?,
+            bytes_max,
+            fields: RowFields::of::<T>(),
+            row: PhantomData,
+        };
         Ok(Box::new(FileReader::new(decode, path.display().to_string())))
     }
 
@@ -129,6 +134,7 @@ impl<T: Data> StreamSource<T> for JsonLines {
 struct JsonDecode<T> {
     lines: Lines,
     bytes_max: usize,
+    fields: RowFields,
     row: PhantomData<fn() -> T>,
 }
 
@@ -136,7 +142,7 @@ impl<T: Data> Decode<T> for JsonDecode<T> {
     fn next(&mut self) -> Result<Option<Decoded<T>>, Failure> {
         let Some(line) = self.lines.next()? else { return Ok(None) };
         let (outcome, bytes) = match line {
-            Line::Whole(line) => (decode(line), line.len() + 1),
+            Line::Whole(line) => (decode(line, self.fields), line.len() + 1),
             Line::TooLong(start) => (too_long(start, self.bytes_max), self.bytes_max),
         };
         Ok(Some(Decoded { outcome, line: self.lines.number(), bytes }))
@@ -147,18 +153,21 @@ impl<T: Data> Decode<T> for JsonDecode<T> {
     }
 }
 
-fn decode<T: Data>(line: &[u8]) -> Outcome<T> {
+fn decode<T: Data>(line: &[u8], fields: RowFields) -> Outcome<T> {
     if line.trim_ascii().is_empty() {
         return Outcome::Blank;
     }
-    match utf8(line).and_then(json_place::read) {
+    match utf8(line).and_then(|text| fields.read_row(text)) {
         Ok(row) => Outcome::Row(row),
-        Err(reason) => Outcome::Bad { reason: reason + of_a_table(line), raw: line.to_vec() },
+        Err(reason) => Outcome::Bad { reason: reason + of_another_kind(line), raw: line.to_vec() },
     }
 }
 
-/// A remedy, if a line that is no row looks like a change of a table.
-fn of_a_table(line: &[u8]) -> &'static str {
+/// A remedy, if a line that is no row looks like a change of a table, or like CSV.
+pub(super) fn of_another_kind(line: &[u8]) -> &'static str {
+    if looks_like_csv(line) {
+        return "; this looks like CSV: open the file with `Csv::file(path)`";
+    }
     let Ok(object) = serde_json::from_slice::<Object<'_>>(line) else { return "" };
     let event = |object: &Object<'_>| object.has("op") && (object.has("before") || object.has("after"));
     let payload = object.get("payload").or_else(|| object.get("value"));
@@ -170,6 +179,14 @@ fn of_a_table(line: &[u8]) -> &'static str {
     } else {
         ""
     }
+}
+
+/// Whether a line is not JSON but several texts with something between them.
+fn looks_like_csv(line: &[u8]) -> bool {
+    let first = line.trim_ascii_start().first();
+    first.is_some_and(|first| !matches!(first, b'{' | b'['))
+        && [b',', b';', b'\t'].iter().any(|delimiter| line.contains(delimiter))
+        && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
 }
 
 /// Checks the whole line: serde_json would not look into the strings of fields that it ignores.

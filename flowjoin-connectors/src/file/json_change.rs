@@ -10,7 +10,8 @@ use flowjoin_core::Keyed;
 use flowjoin_core::io::TableChange;
 use serde::de::DeserializeOwned;
 
-use super::changes::{Changes, ReadChange};
+use super::changes::{ReadChange, Told};
+use super::json::of_another_kind;
 use super::json_place;
 use crate::json::{Has, KeyFields, Object, RowFields, given, shown, write_object};
 
@@ -44,13 +45,18 @@ impl<T: Keyed> ReadChange<T> for JsonChange<T>
 where
     T::Key: DeserializeOwned,
 {
-    fn read(&mut self, line: &str) -> Result<Changes<T>, String> {
-        let change = match self.shape(line)? {
-            Shape::Row => TableChange::Put(json_place::read(line)?),
-            Shape::Change(object) => self.change(&object)?,
-            Shape::KeyValue(object) => self.key_value(&object)?,
-        };
-        Ok(Changes::One(change))
+    fn read(&mut self, line: &str) -> Result<Told<T>, String> {
+        // A row that can be read is one, whatever its fields are called.
+        let change = self.shape(line).and_then(|shape| match shape {
+            Shape::Row => self.fields.read_row(line).map(TableChange::Put),
+            Shape::Change(object) => self.change(&object),
+            Shape::KeyValue(object) => self.key_value(&object),
+        });
+        change.map(Told::Change).map_err(|reason| match of_another_kind(line.as_bytes()) {
+            // It is opened as a table already.
+            hint if hint.contains("JsonLines::table") => reason,
+            hint => reason + hint,
+        })
     }
 }
 
@@ -109,7 +115,7 @@ where
             Some(row) if is_whole(object) && !has_row => Cow::Borrowed(row),
             _ => Cow::Owned(write_object(object.iter().filter(|(name, _)| *name != "op"))),
         };
-        match (adds, json_place::read::<T>(&row)) {
+        match (adds, self.fields.read_row::<T>(&row)) {
             (true, row) => row.map(TableChange::Put),
             (false, Ok(gone)) if self.tells_more_than_key(&row)? => Ok(TableChange::delete_row(gone)),
             (false, Ok(gone)) => Ok(TableChange::delete(gone.key())),
@@ -139,7 +145,7 @@ where
             let key = key.ok_or("there is no `key`, and the value is null: whose row is gone?")?;
             return Ok(TableChange::delete(key));
         }
-        let row: T = json_place::read(value).map_err(|reason| format!("in `value`: {reason}"))?;
+        let row: T = self.fields.read_row(value).map_err(|reason| format!("in `value`: {reason}"))?;
         match key {
             // A null value under that key would never delete this row.
             Some(key) if key != row.key() => {

@@ -1,6 +1,7 @@
 //! Lines of a file with their numbers, each of bounded length.
 //!
-//! A line ends with `\n` or `\r\n` or the end of the file; a byte-order mark before the first is dropped. A line
+//! A line ends with `\n` or `\r\n` or the end of the file; a byte-order mark before one is dropped, be it the first or
+//! that of a file which was put behind another. A line
 //! beyond the limit is passed over without being held in memory, and only its beginning is shown.
 
 use std::io::{self, BufRead, BufReader, Read};
@@ -56,8 +57,8 @@ impl Lines {
         let mut line = self.line.as_slice();
         if self.number == 1 {
             open::refuse_gzip(&self.path, line)?;
-            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
+        line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         Ok(Some(match whole {
             true => Line::Whole(trim_end(line)),
             false => Line::TooLong(&line[..line.len().min(SHOWN_BYTES)]),

@@ -27,7 +27,7 @@ use flowjoin_core::io::{BadRecords, Endpoint, Reader, TableChange};
 use flowjoin_core::{IoError, Keyed};
 
 pub use self::bad::OnBad;
-pub(crate) use self::changes::{Changes, ReadChange, only_change};
+pub(crate) use self::changes::{ReadChange, Told, only_change};
 pub use self::csv::Csv;
 pub use self::csv_sink::CsvSink;
 pub use self::json::JsonLines;

@@ -1,12 +1,13 @@
 //! Opening files, to read and to write, with errors that say what, where and what to do.
 
+use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, BufReader, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use flowjoin_core::IoError;
 
 use super::reader::Failure;
@@ -56,11 +57,51 @@ pub(super) fn open(path: &Path) -> Result<Opened, IoError> {
     let meter = Meter { read: read.clone(), size: metadata.len() };
     let metered = Metered { file, read };
     let bytes: Box<dyn Read + Send> = match is_gzip(path) {
-        true => Box::new(MultiGzDecoder::new(BufReader::with_capacity(BLOCK_BYTES, metered))),
+        true => Box::new(Members { decoder: Some(GzDecoder::new(BufReader::with_capacity(BLOCK_BYTES, metered))) }),
         false => Box::new(metered),
     };
     Ok(Opened { bytes, meter })
 }
+
+/// The members of a gzip file, one after the other, as far as there are any.
+struct Members<R> {
+    /// That of the member that is being read; nothing at the end.
+    decoder: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(decoder) = &mut self.decoder {
+            let count = decoder.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            let Some(mut rest) = self.decoder.take().map(GzDecoder::into_inner) else { break };
+            let next = rest.fill_buf()?;
+            if next.is_empty() {
+                break;
+            }
+            if !next.starts_with(&GZIP_MAGIC[..next.len().min(GZIP_MAGIC.len())]) {
+                let shown = String::from_utf8_lossy(&next[..next.len().min(SHOWN_BYTES)]).into_owned();
+                return Err(io::Error::new(ErrorKind::InvalidData, BehindTheEnd(shown)));
+            }
+            self.decoder = Some(GzDecoder::new(rest));
+        }
+        Ok(0)
+    }
+}
+
+/// What stands behind the end of the data of a gzip file, and is none: its first bytes.
+#[derive(Debug)]
+struct BehindTheEnd(String);
+
+impl fmt::Display for BehindTheEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "behind the end of what is gzip stands what is not: {:?}", self.0)
+    }
+}
+
+impl std::error::Error for BehindTheEnd {}
 
 fn unreadable(path: &Path, cause: io::Error) -> IoError {
     let what = format!("cannot read `{}`", path.display());
@@ -78,21 +119,21 @@ fn unreadable(path: &Path, cause: io::Error) -> IoError {
 }
 
 /// Why a file that broke off while being read, after so many whole lines, is read no further. Of a gzip file that is
-/// damaged, what came before is good; one of which nothing could be read is none.
+/// damaged, what came before is good.
 pub(super) fn broken(path: &Path, line: u64, raw: &[u8], meter: &Meter, cause: io::Error) -> Failure {
     let what = format!("cannot read `{}` beyond line {line}", path.display());
     let remedy = match cause.kind() {
+        _ if cause.get_ref().is_some_and(|cause| cause.is::<BehindTheEnd>()) => {
+            "cut that off, if all rows are there without it"
+        }
         ErrorKind::UnexpectedEof if is_gzip(path) => {
             "the gzip file ends in the middle: was it copied whole, and is it gzip?"
         }
         ErrorKind::InvalidInput | ErrorKind::InvalidData if is_gzip(path) => {
-            "its name says gzip: is it gzip, and undamaged, without anything behind its end?"
+            "its name says gzip: is it gzip, and undamaged?"
         }
         _ => return Failure::Io(IoError::caused(what, cause)),
     };
-    if line == 0 && raw.is_empty() {
-        return Failure::Io(IoError::caused(format!("{what}; {remedy}"), cause));
-    }
     let reason = format!("{what}, at or before byte {} of the file; {remedy}: {cause}", meter.done().0);
     Failure::Damaged { reason, line: line + 1, raw: raw.to_vec() }
 }
@@ -144,6 +185,8 @@ pub(super) fn stem(path: &Path) -> String {
 /// What is read from the disk at once.
 pub(super) const BLOCK_BYTES: usize = 128 << 10;
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+/// How much of what stands behind the end of a file is shown.
+const SHOWN_BYTES: usize = 16;
 
 #[cfg(test)]
 mod tests {

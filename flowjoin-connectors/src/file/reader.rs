@@ -61,6 +61,10 @@ pub(super) enum Outcome<T> {
         reason: String,
         raw: Vec<u8>,
     },
+    /// A record that the source was told to pass over, and of what it is.
+    PassedOver {
+        of: String,
+    },
     /// An empty line.
     Blank,
 }
@@ -110,6 +114,7 @@ impl<D> FileReader<D> {
                     let position = Some(decoded.line);
                     page.bad.push(RecordError { reason, raw, origin: self.origin.to_string(), position });
                 }
+                Outcome::PassedOver { of } => page.passed_over.note(of),
                 Outcome::Blank => {}
             }
         }

@@ -1,11 +1,9 @@
 //! Which fields a row has in JSON, found out from its type alone.
-//!
-//! A derived `Deserialize` of a struct hands its names to the deserializer before anything is read. One with a
-//! flattened field, or written by hand, may not; then nothing is known.
 
-use serde::de::value::Error;
-use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
-use serde::forward_to_deserialize_any;
+use flowjoin_core::names::field_names;
+use serde::de::DeserializeOwned;
+
+use crate::file::json_place;
 
 /// The names that a row is read by, aliases too, or nothing if its type does not tell.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +19,7 @@ pub(crate) enum Has {
 
 impl RowFields {
     pub(crate) fn of<T: DeserializeOwned>() -> RowFields {
-        let mut found = None;
-        // It cannot succeed: the probe has nothing to read from.
-        let _ = T::deserialize(Probe(&mut found));
-        RowFields(found)
+        RowFields(field_names::<T>())
     }
 
     pub(crate) fn has(self, name: &str) -> Has {
@@ -35,38 +30,20 @@ impl RowFields {
         }
     }
 
+    /// Reads a row. Of a row with named fields, a derived `Deserialize` would take a list as well, by the order of its
+    /// fields; nobody means that.
+    pub(crate) fn read_row<T: DeserializeOwned>(self, text: &str) -> Result<T, String> {
+        match self.0 {
+            Some(names) if text.trim_start().starts_with('[') => {
+                Err(format!("this is a list, and a row is an object with the fields `{}`", names.join("`, `")))
+            }
+            Some(_) | None => json_place::read(text),
+        }
+    }
+
     /// Whether the row certainly has no such field.
     pub(crate) fn lacks(self, name: &str) -> bool {
         self.has(name) == Has::No
-    }
-}
-
-struct Probe<'a>(&'a mut Option<&'static [&'static str]>);
-
-impl<'de> Deserializer<'de> for Probe<'_> {
-    type Error = Error;
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        fields: &'static [&'static str],
-        _: V,
-    ) -> Result<V::Value, Error> {
-        *self.0 = Some(fields);
-        Err(Error::custom("only the names were asked for"))
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
-        Err(Error::custom("not a struct"))
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use flowjoin_core::io::{Page, ReadStatus, Reader, Sink, StreamSource, TableChange, TableSource, Writer};
+use flowjoin_core::io::{MovedTo, Page, ReadStatus, Reader, Sink, StreamSource, TableChange, TableSource, Writer};
 use flowjoin_core::{Batch, Data, EventTime, IoError, Keyed, RecordError, RowKind};
 
 /// Removed with all that is in it when the test ends.
@@ -97,6 +97,15 @@ pub fn in_words<T: Keyed + std::fmt::Debug>(change: &TableChange<T>) -> String {
         TableChange::Delete { key, time, row } => {
             let row = row.as_ref().map_or(String::new(), |row| format!(", {}", serde_json::to_string(row).unwrap()));
             format!("delete {key:?}{}{row}", at(time))
+        }
+        TableChange::Move(moved) => {
+            let row =
+                moved.row.as_ref().map_or(String::new(), |row| format!(", {}", serde_json::to_string(row).unwrap()));
+            let to = match &moved.to {
+                MovedTo::Row(row) => serde_json::to_string(row).unwrap(),
+                MovedTo::Patch { key, .. } => format!("patch {key:?}"),
+            };
+            format!("move {:?}{}{row} to {to}", moved.from, at(&moved.time))
         }
         TableChange::Truncate { time } => format!("truncate{}", at(time)),
     }

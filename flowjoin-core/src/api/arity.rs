@@ -2,8 +2,6 @@
 //! the methods that end a join.
 
 use std::any::Any;
-use std::collections::VecDeque;
-use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -19,10 +17,9 @@ use crate::account::Reason;
 use crate::batch::{AnyBatch, Batch};
 use crate::change::RowKind;
 use crate::error::OpError;
-use crate::io::Patch;
 use crate::key::Key;
 use crate::op::joined::{
-    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Patched, Shelf, Staged, Waiting, held, late_port,
+    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Placing, Shelf, Staged, Waiting, held, late_port,
     prefetch_row, stage_table, unmatched_port,
 };
 use crate::op::multi_join::{MultiJoin as MultiJoinOp, Spec};
@@ -49,7 +46,6 @@ macro_rules! arity {
             in_slots: [usize; $n],
             // Rows that have come and have no place yet.
             waiting: (Waiting<$A::Row>, $(Waiting<$T::Row>),+),
-            patches: (VecDeque<Box<Patch<$A::Row>>>, $(VecDeque<Box<Patch<$T::Row>>>),+),
             select: Arc<F>,
             conditions: [Option<Condition>; $n],
             identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
@@ -65,10 +61,10 @@ macro_rules! arity {
                 conditions: [Option<Condition>; $n],
                 identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
             ) -> Self {
-                let (slabs, slots, waiting, patches, equality) = Default::default();
+                let (slabs, slots, waiting, equality) = Default::default();
                 let (in_slots, emitted, out) = ([0; $n], 0, PhantomData);
                 $Rows {
-                    slabs, slots, in_slots, waiting, patches, select, conditions, identities, equality, emitted, out,
+                    slabs, slots, in_slots, waiting, select, conditions, identities, equality, emitted, out,
                 }
             }
         }
@@ -119,27 +115,7 @@ macro_rules! arity {
                 staged: &mut Vec<Staged<K>>,
             ) -> Result<Vec<(usize, EventTime)>, OpError> {
                 match input {
-                    $($i => stage_table(&mut self.waiting.$i, &mut self.patches.$i, batch, not_before, staged),)+
-                    _ => unreachable!("a join has {} inputs", $n),
-                }
-            }
-
-            fn patch(
-                &mut self,
-                input: usize,
-                before: RowId,
-                time: EventTime,
-                (key, table): (&dyn Debug, &str),
-            ) -> Result<Patched, OpError> {
-                match input {
-                    $($i => {
-                        let patch = self.patches.$i.pop_front().expect("a change that patches has a patch");
-                        let before = held(&self.slabs.$i, &self.slots, |slot| &slot.$i, before).map(|held| &held.row);
-                        match patch.apply(before) {
-                            Ok(row) => self.slabs.$i.insert(row, time).map(Patched::Row),
-                            Err(reason) => Ok(Patched::Bad(patch.failed(key, table, reason))),
-                        }
-                    })+
+                    $($i => stage_table(&mut self.waiting.$i, batch, not_before, staged),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -148,7 +124,7 @@ macro_rules! arity {
                 Slots::<(Option<Held<$A::Row>>, $(Option<Held<$T::Row>>),+)>::are_small()
             }
 
-            fn settle(&mut self, input: usize, rows: &mut [Located], how: (bool, bool)) -> Result<(), OpError> {
+            fn settle(&mut self, input: usize, rows: &mut [Located], how: Placing) -> Result<(), OpError> {
                 match input {
                     $($i => shelf!(self, $i).settle(&mut self.waiting.$i, rows, how),)+
                     _ => unreachable!("a join has {} inputs", $n),

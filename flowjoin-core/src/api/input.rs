@@ -179,7 +179,8 @@ impl<K: Key, T: Data, M: Mode> JoinInput for MaybeOptional<KeyedStream<K, T, M>>
 #[diagnostic::on_unimplemented(
     message = "this input is not keyed by `{K}`",
     label = "this input is `{Self}`",
-    note = "all inputs of a join need one key type: convert inside `.key_by(|row| ..)`"
+    note = "all inputs of a join need one key type: convert inside `.key_by(|row| ..)`",
+    note = "a stream that is not keyed yet is by `.keyed()` or `.key_by(|row| ..)`"
 )]
 pub trait JoinsOn<K: Key>: JoinInput<Key = K> {}
 

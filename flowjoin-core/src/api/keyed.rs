@@ -21,7 +21,7 @@ use crate::op::joined::Identity;
 use crate::op::key_by::KeyBy;
 use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::Data;
-use crate::state::Ttl;
+use crate::state::{TimeToLive, Ttl};
 
 /// Rows of type `T` by a key of type `K`: rows of one key meet in one task.
 pub struct KeyedStream<K, T, M = Append> {
@@ -111,8 +111,8 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
 
     /// In a join, rows of this input are kept so long, whatever the join says for the others.
     #[track_caller]
-    pub fn ttl(mut self, ttl: impl Into<Ttl>) -> Self {
-        self.ttl = Some(super::owed::checked(ttl.into(), &self.out, Location::caller()));
+    pub fn ttl(mut self, ttl: impl TimeToLive) -> Self {
+        self.ttl = Some(super::owed::checked(ttl.to_ttl(), &self.out, Location::caller()));
         self
     }
 
@@ -246,7 +246,7 @@ impl<K: Key, T: Data, M: Mode, P: GapPolicy> Optional<KeyedStream<K, T, M>, P> {
 
     /// As [`KeyedStream::ttl`].
     #[track_caller]
-    pub fn ttl(self, ttl: impl Into<Ttl>) -> Self {
+    pub fn ttl(self, ttl: impl TimeToLive) -> Self {
         Optional { input: self.input.ttl(ttl), ..self }
     }
 

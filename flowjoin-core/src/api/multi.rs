@@ -20,7 +20,7 @@ use super::policy::{ExpiryPolicy, Silent};
 use super::sides::{JoinDraft, Placed};
 use crate::op::multi_join::{Emit, Spec};
 use crate::plan::{ChangeMode, Op};
-use crate::state::{Keeps, Ttl};
+use crate::state::{Keeps, TimeToLive, Ttl};
 
 /// A join of the inputs `I` (a tuple) on one key, that says how long its rows are kept; end it with `.select(..)`.
 #[must_use = "a join does nothing until `.select(..)`"]
@@ -65,8 +65,8 @@ impl<I> NeedsTtl<MultiJoin<I>> {
     /// A row that comes again, equal and of the same time, counts as written again: the copies that are held stay as
     /// long as the new one. They are looked for among the last 8 rows of the key on that input.
     #[track_caller]
-    pub fn ttl(self, ttl: impl Into<Ttl>) -> MultiJoin<I> {
-        let ttl = ttl.into();
+    pub fn ttl(self, ttl: impl TimeToLive) -> MultiJoin<I> {
+        let ttl = ttl.to_ttl();
         let ttl = match &self.0.draft {
             Some(draft) => checked(ttl, &draft.inputs[0].output, Location::caller()),
             None => ttl,

@@ -6,9 +6,12 @@
 use std::panic::Location;
 
 use super::flow::Output;
+use super::input::Optional;
 use super::interval::IntervalJoin;
+use super::keyed::KeyedStream;
 use super::multi::MultiJoin;
 use super::stream::Stream;
+use super::table::Table;
 use crate::state::{Clock, Ttl};
 use crate::time::Span;
 
@@ -72,6 +75,77 @@ pub trait ConditionInPlace {}
     note = "`.keyed()` takes the key of the row's `Keyed`, `.key_by(|row| row.user_id)` any other"
 )]
 pub trait KeyGiven {}
+
+/// The promise that a join is one on the time between rows.
+#[diagnostic::on_unimplemented(
+    message = "this join has no bounds on the time between its rows: it is no interval join",
+    label = "call `.interval_join(..)` in the place of `.join(..)`, and then this",
+    note = "`.join(..)` pairs all rows of a key that are held at the same time; how long that is, `.ttl(..)` says"
+)]
+pub trait OnTime {}
+
+/// The promise that rows are never taken back.
+#[diagnostic::on_unimplemented(
+    message = "this join needs append-only input, but the rows of a table change",
+    label = "updates and deletes arrive here",
+    note = "to join facts with the rows of the table, `facts.temporal_join(table)` or `facts.snapshot_join(table)`",
+    note = "to join the table itself, `.join(..)` or `multi_join!`, whose results can change"
+)]
+pub trait OfFacts {}
+
+impl<K, T> Table<K, T> {
+    /// Cannot be called: the rows of a table can be taken back.
+    pub fn interval_join<I, R>(&self, _right: I) -> R
+    where
+        Self: OfFacts,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: the rows of a table can be taken back.
+    pub fn window_join<I, R>(&self, _right: I) -> R
+    where
+        Self: OfFacts,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: the rows of a table can be taken back.
+    pub fn temporal_join<I, R>(&self, _table: I) -> R
+    where
+        Self: OfFacts,
+    {
+        unreachable!("{OWED}")
+    }
+
+    /// Cannot be called: the rows of a table can be taken back.
+    pub fn snapshot_join<I, R>(&self, _table: I) -> R
+    where
+        Self: OfFacts,
+    {
+        unreachable!("{OWED}")
+    }
+}
+
+impl<A, K, T, M> NeedsTtl<MultiJoin<(A, KeyedStream<K, T, M>)>> {
+    /// Cannot be called: bounds are those of an interval join.
+    pub fn between<R>(self, _lower: Span, _upper: Span) -> R
+    where
+        Self: OnTime,
+    {
+        unreachable!("{OWED}")
+    }
+}
+
+impl<A, I, P> NeedsTtl<MultiJoin<(A, Optional<I, P>)>> {
+    /// Cannot be called: bounds are those of an interval join.
+    pub fn between<R>(self, _lower: Span, _upper: Span) -> R
+    where
+        Self: OnTime,
+    {
+        unreachable!("{OWED}")
+    }
+}
 
 impl<T, M> Stream<T, M> {
     /// Cannot be called: a stream has to be keyed to be joined, by `.keyed()` or `.key_by(..)`.

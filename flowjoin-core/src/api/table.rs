@@ -24,9 +24,8 @@ use super::multi::MultiJoin;
 use super::owed::NeedsTtl;
 use super::stream::Stream;
 use crate::batch::{AnyBatch, Batch};
-use crate::error::TimeError;
 use crate::io::erased::erase_table;
-use crate::io::{ByKey, Sink, TableChange, TableSource, changes};
+use crate::io::{ByKey, Sink, TableSource, WholeChange, changes};
 use crate::key::Key;
 use crate::op::Port;
 use crate::op::chain::{Apply, BatchFn};
@@ -36,7 +35,6 @@ use crate::op::normalize::{Conflict, History, Replace, Settled, Told, Versions};
 use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::{Data, Event, Keyed};
 use crate::state::{Keeps, StateShape, StateSpec};
-use crate::time::EventTime;
 
 /// At most one row of type `T` for each key of type `K`, and how that changes.
 ///
@@ -65,8 +63,11 @@ impl Flow {
     #[track_caller]
     pub fn table<T: Event + Keyed>(&self, source: impl TableSource<T>) -> Table<T::Key, T> {
         let place = Location::caller();
-        let told = Told { whole_rows: source.tells_whole_rows(), time_of: Arc::new(time_of_patched::<T>) };
-        let source = erase_table::<T>(source);
+        let told = if source.tells_whole_rows() { Told::WholeRows } else { Told::Anything };
+        let completes = source.tells_patches();
+        let versions: Order<T> = Arc::default();
+        let order = versions.clone();
+        let source = erase_table::<T>(source, move || newest_of(&order));
         let name = source.endpoint().name;
         let output = self.add(NewNode {
             name: name.clone(),
@@ -76,28 +77,28 @@ impl Flow {
             build: Build::Source(source),
             place,
         });
-        Table::of_changes(Output { label: name, ..output }, told, place)
+        if completes {
+            let state = StateSpec { input: name.clone(), shape: StateShape::Rows, keeps: Keeps::Standing };
+            self.keeps(output.from, vec![state]);
+        }
+        Table::of_changes(Output { label: name, ..output }, told, versions, place)
     }
 }
 
-// By arrival there is no time but that of the patch.
-fn time_of_patched<T: Event>(row: &T, patched: EventTime) -> Result<EventTime, TimeError> {
-    row.event_time(patched)
+fn newest_of<T>(order: &Order<T>) -> Option<Versions<T>> {
+    order.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 impl<T: Keyed> Table<T::Key, T> {
-    // Reads batches of `TableChange<T>`.
-    fn of_changes(changes: Output, told: Told<T>, place: &'static Location<'static>) -> Self {
+    // Reads batches of `WholeChange<T>`.
+    fn of_changes(changes: Output, told: Told, versions: Order<T>, place: &'static Location<'static>) -> Self {
         let keyed = exchange(changes, T::key_name().to_string(), place, |cx| {
             Box::new(DealChanges::<T>::exchange(cx.batching, cx.task, cx.tasks))
         });
-        let versions: Order<T> = Arc::default();
         let (name, order) = (keyed.label.clone(), versions.clone());
-        let whole_rows = told.whole_rows;
-        let build = Build::Operator(Arc::new(move |_| {
-            let order = order.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Box::new(Replace::<T>::new(name.clone(), order, told.clone()))
-        }));
+        let whole_rows = told == Told::WholeRows;
+        let build =
+            Build::Operator(Arc::new(move |_| Box::new(Replace::<T>::new(name.clone(), newest_of(&order), told))));
         let versions_port = PortInfo { label: "versions".to_string(), mode: ChangeMode::Changelog };
         let ports = vec![PortInfo::main(ChangeMode::Changelog), versions_port];
         let op = Op::Table { key: T::key_name().to_string(), plain: true, whole_rows };
@@ -193,11 +194,11 @@ impl<T: Data> Stream<T, Append> {
         let place = Location::caller();
         let function: Arc<BatchFn> = Arc::new(|batch: AnyBatch| {
             let (rows, times, _) = batch.take::<Batch<T>>()?.into_parts();
-            let puts = rows.into_iter().map(TableChange::Put).collect();
+            let puts = rows.into_iter().map(WholeChange::Put).collect();
             Ok(AnyBatch::new(Batch::from_rows(puts, times)))
         });
-        let told = Told { whole_rows: true, time_of: Arc::new(|_: &T, patched| Ok(patched)) };
-        Table::of_changes(apply(self.out, "latest_by_key", function, place), told, place)
+        let changes = apply(self.out, "latest_by_key", function, place);
+        Table::of_changes(changes, Told::WholeRows, Arc::default(), place)
     }
 }
 

@@ -44,6 +44,9 @@ impl AnySource for Aligned {
     fn stamp(&self) -> Box<dyn Stamp> {
         self.source.stamp()
     }
+    fn field_names(&self) -> Option<&'static [&'static str]> {
+        self.source.field_names()
+    }
     fn page_of(
         &self,
         rows: Vec<serde_json::Value>,

@@ -8,7 +8,9 @@ use super::{BadRecords, Endpoint, Page, ReadStatus, Reader, Sink, StreamSource, 
 use crate::batch::{AnyBatch, Batch};
 use crate::change::RowKind;
 use crate::error::IoError;
-use crate::op::source::{AnyPage, EventStamp, Stamp, TableStamp};
+use crate::names::field_names;
+use crate::op::normalize::Versions;
+use crate::op::source::{AnyPage, EventStamp, Stamp, Standing, TableStamp};
 use crate::record::{Data, Event, Keyed};
 use crate::time::EventTime;
 use crate::watermark::{Align, Watermarks};
@@ -40,6 +42,8 @@ pub trait AnySource: Send + Sync {
     fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError>;
     /// What makes batches of its pages.
     fn stamp(&self) -> Box<dyn Stamp>;
+    /// The names that a row is read by, as far as its type tells.
+    fn field_names(&self) -> Option<&'static [&'static str]>;
     /// A page of rows given as values, and the newest of their times: for scripts of tests.
     ///
     /// # Errors
@@ -76,6 +80,8 @@ pub trait AnySink: Send + Sync {
 /// A writer of any row type.
 #[async_trait]
 pub trait AnyWriter: Send {
+    /// Whether rows that were taken may wait for a flush.
+    fn buffers(&self) -> bool;
     /// Takes a batch.
     async fn write(&mut self, batch: AnyBatch) -> Result<(), IoError>;
     /// Makes visible what was taken so far.
@@ -89,9 +95,12 @@ pub fn erase_source<T: Event>(source: impl StreamSource<T>) -> Arc<dyn AnySource
     Arc::new(TypedSource { source, rows: std::marker::PhantomData::<fn() -> T> })
 }
 
-/// Erases a source of a table.
-pub fn erase_table<T: Event + Keyed>(source: impl TableSource<T>) -> Arc<dyn AnySource> {
-    Arc::new(TypedTable { source, rows: std::marker::PhantomData::<fn() -> T> })
+/// Erases a source of a table; what says which of two rows is newer is asked for when the source is to run.
+pub fn erase_table<T: Event + Keyed>(
+    source: impl TableSource<T>,
+    versions: impl Fn() -> Option<Versions<T>> + Send + Sync + 'static,
+) -> Arc<dyn AnySource> {
+    Arc::new(TypedTable { source, versions, rows: std::marker::PhantomData::<fn() -> T> })
 }
 
 /// Erases a sink.
@@ -123,6 +132,9 @@ impl<T: Event, S: StreamSource<T>> AnySource for TypedSource<S, T> {
     fn stamp(&self) -> Box<dyn Stamp> {
         Box::new(EventStamp::<T>::new(self.endpoint().name))
     }
+    fn field_names(&self) -> Option<&'static [&'static str]> {
+        field_names::<T>()
+    }
     fn page_of(
         &self,
         rows: Vec<serde_json::Value>,
@@ -136,12 +148,18 @@ impl<T: Event, S: StreamSource<T>> AnySource for TypedSource<S, T> {
 
 struct TypedReader<T>(Box<dyn Reader<T>>);
 
-struct TypedTable<S, T> {
+struct TypedTable<S, V, T> {
     source: S,
+    versions: V,
     rows: std::marker::PhantomData<fn() -> T>,
 }
 
-impl<T: Event + Keyed, S: TableSource<T>> AnySource for TypedTable<S, T> {
+impl<T, S, V> AnySource for TypedTable<S, V, T>
+where
+    T: Event + Keyed,
+    S: TableSource<T>,
+    V: Fn() -> Option<Versions<T>> + Send + Sync,
+{
     fn endpoint(&self) -> Endpoint {
         self.source.endpoint()
     }
@@ -158,7 +176,11 @@ impl<T: Event + Keyed, S: TableSource<T>> AnySource for TypedTable<S, T> {
         self.source.bad_records()
     }
     fn stamp(&self) -> Box<dyn Stamp> {
-        Box::new(TableStamp::<T>::new(self.endpoint().name))
+        let standing = self.source.tells_patches().then(|| Standing::new((self.versions)()));
+        Box::new(TableStamp::<T>::new(self.endpoint().name, standing))
+    }
+    fn field_names(&self) -> Option<&'static [&'static str]> {
+        field_names::<T>()
     }
     fn page_of(
         &self,
@@ -167,13 +189,7 @@ impl<T: Event + Keyed, S: TableSource<T>> AnySource for TypedTable<S, T> {
     ) -> Result<(AnyPage, Option<EventTime>), serde_json::Error> {
         let change = |value| self.source.change_of(value);
         let rows: Vec<TableChange<T>> = rows.into_iter().map(change).collect::<Result<_, _>>()?;
-        let time = |change: &TableChange<T>| match change {
-            TableChange::Put(row) => row.event_time(arrival).ok(),
-            TableChange::Patch { time, .. } | TableChange::Delete { time, .. } | TableChange::Truncate { time } => {
-                *time
-            }
-        };
-        let newest = rows.iter().filter_map(time).max();
+        let newest = rows.iter().filter_map(|change| change.event_time(arrival)).max();
         Ok((AnyPage::new(Page { rows, ..Page::default() }), newest))
     }
 }
@@ -216,6 +232,9 @@ impl<T: Data> AnyWriter for TypedWriter<T> {
     async fn write(&mut self, batch: AnyBatch) -> Result<(), IoError> {
         let batch = batch.take().map_err(|e| IoError::caused("a sink got rows of another type", e))?;
         self.0.write(batch).await
+    }
+    fn buffers(&self) -> bool {
+        self.0.buffers()
     }
     async fn flush(&mut self) -> Result<(), IoError> {
         self.0.flush().await

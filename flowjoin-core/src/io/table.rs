@@ -1,8 +1,8 @@
 //! Sources of tables: changes of rows that each have a key, as the outside tells them.
 //!
-//! What comes in need not be well-formed: a row may be put twice, deleted though it was never there, or patched. The
-//! operator behind the source (`normalize`) holds the rows as they stand and turns all that
-//! into a legal changelog.
+//! What comes in need not be well-formed: a row may be put twice, deleted though it was never there, or patched. Patches
+//! are made whole where the source is read; the operator behind it (`normalize`) holds the rows as they stand and turns
+//! all that into a legal changelog.
 
 use std::any::Any;
 use std::fmt;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::{BadRecords, Endpoint, FailOnBad, Reader};
 use crate::batch::{ErasedBatch, KeyedRow};
-use crate::error::{IoError, RecordError};
-use crate::record::Keyed;
+use crate::error::IoError;
+use crate::record::{Event, Keyed};
 use crate::time::EventTime;
 
 /// A change of a table, as its source tells it.
@@ -38,10 +38,39 @@ pub enum TableChange<T: Keyed> {
         /// of the delete: a newer row stays. Without it, the row goes whatever its version is.
         row: Option<Box<T>>,
     },
+    /// The row of one key is that of another now. Both keys change, or, where the record is a bad one, neither does.
+    Move(Box<Moved<T>>),
     /// There are no rows any more.
     Truncate {
         /// When, if the source knows it.
         time: Option<EventTime>,
+    },
+}
+
+/// A row that has got another key.
+#[derive(Clone)]
+pub struct Moved<T: Keyed> {
+    /// The key that has no row any more.
+    pub from: T::Key,
+    /// The row as it was under that key, if the source knows all of it.
+    pub row: Option<Box<T>>,
+    /// When, if the source knows it.
+    pub time: Option<EventTime>,
+    /// What it is now.
+    pub to: MovedTo<T>,
+}
+
+/// What a row is that has got another key.
+#[derive(Clone)]
+pub enum MovedTo<T: Keyed> {
+    /// This one.
+    Row(T),
+    /// The one that stood under the key before, with some fields changed.
+    Patch {
+        /// The key that it has now.
+        key: T::Key,
+        /// Makes the row of now out of the one before.
+        patch: Patch<T>,
     },
 }
 
@@ -50,7 +79,6 @@ pub enum TableChange<T: Keyed> {
 pub struct Patch<T> {
     make: Arc<Make<T>>,
     record: Vec<u8>,
-    origin: Option<(Arc<str>, u64)>,
 }
 
 type Make<T> = dyn Fn(Option<&T>) -> Result<T, String> + Send + Sync;
@@ -59,18 +87,13 @@ impl<T> Patch<T> {
     /// By a function of the row before; there may be none. What it says instead of a row is why that cannot be done: the
     /// change is then a bad record.
     pub fn new(make: impl Fn(Option<&T>) -> Result<T, String> + Send + Sync + 'static) -> Patch<T> {
-        Patch { make: Arc::new(make), record: Vec::new(), origin: None }
+        Patch { make: Arc::new(make), record: Vec::new() }
     }
 
     /// Keeps the record that told it, for the case that it is a bad one.
     pub fn of_record(mut self, record: impl Into<Vec<u8>>) -> Patch<T> {
         self.record = record.into();
         self
-    }
-
-    /// Keeps what the record was read from, and the line or offset there.
-    pub(crate) fn read_from(&mut self, origin: (Arc<str>, u64)) {
-        self.origin = Some(origin);
     }
 
     /// Makes the row of now.
@@ -81,14 +104,9 @@ impl<T> Patch<T> {
         (self.make)(before)
     }
 
-    /// The bad record that it is, if it cannot be applied to the row of this key.
-    pub(crate) fn failed(self, key: &dyn fmt::Debug, table: &str, reason: String) -> RecordError {
-        let raw = if self.record.is_empty() { format!("{key:?}").into_bytes() } else { self.record };
-        let (origin, position) = match self.origin {
-            Some((origin, position)) => (origin.to_string(), Some(position)),
-            None => (table.to_string(), None),
-        };
-        RecordError { reason, raw, origin, position }
+    /// The record that told it, or else the key of the row.
+    pub(crate) fn record(&self, key: &dyn fmt::Debug) -> Vec<u8> {
+        if self.record.is_empty() { format!("{key:?}").into_bytes() } else { self.record.clone() }
     }
 }
 
@@ -102,6 +120,39 @@ impl<T: Keyed> TableChange<T> {
     pub fn delete_row(row: T) -> TableChange<T> {
         TableChange::Delete { key: row.key(), time: None, row: Some(Box::new(row)) }
     }
+
+    /// The event time of a change that comes at this time, as far as it says one.
+    pub fn event_time(&self, arrival: EventTime) -> Option<EventTime>
+    where
+        T: Event,
+    {
+        match self {
+            TableChange::Put(row) => row.event_time(arrival).ok(),
+            TableChange::Patch { time, .. } | TableChange::Delete { time, .. } | TableChange::Truncate { time } => {
+                *time
+            }
+            TableChange::Move(moved) => match &moved.to {
+                MovedTo::Row(row) => row.event_time(arrival).ok(),
+                MovedTo::Patch { .. } => moved.time,
+            },
+        }
+    }
+}
+
+/// A change of a table that needs no more than itself: what was told in part has been made whole.
+#[derive(Clone)]
+pub enum WholeChange<T: Keyed> {
+    /// The row of its key is this one now.
+    Put(T),
+    /// There is no row of this key any more; with the row as it was, if the source knows it.
+    Delete {
+        /// Whose row.
+        key: T::Key,
+        /// As it was.
+        row: Option<Box<T>>,
+    },
+    /// There are no rows any more.
+    Truncate,
 }
 
 /// What happens to the row of a key, as it travels from the exchange to whoever holds the rows.
@@ -109,8 +160,6 @@ impl<T: Keyed> TableChange<T> {
 pub(crate) enum RowChange<T> {
     /// It is this one now.
     Put(T),
-    /// It is the one before with some fields changed.
-    Patch(Box<Patch<T>>),
     /// It is gone; with the row as it was, if the source knows it.
     Delete(Option<Box<T>>),
 }
@@ -148,6 +197,7 @@ impl<T: Keyed + fmt::Debug> fmt::Debug for TableChange<T> {
             TableChange::Put(row) => f.debug_tuple("Put").field(row).finish(),
             TableChange::Patch { key, .. } => f.debug_tuple("Patch").field(key).finish(),
             TableChange::Delete { key, .. } => f.debug_tuple("Delete").field(key).finish(),
+            TableChange::Move(moved) => f.debug_tuple("Move").field(&moved.from).finish(),
             TableChange::Truncate { .. } => f.write_str("Truncate"),
         }
     }
@@ -185,9 +235,15 @@ pub trait TableSource<T: Keyed>: Send + Sync + 'static {
         Ok(Box::new(FailOnBad))
     }
 
-    /// Whether it promises to tell every row as a whole, by puts and deletes alone: no patches, and never to delete all.
-    /// A temporal join then needs nothing to be held of the table besides its versions.
+    /// Whether it promises to tell every row as a whole, and never to delete all. A temporal join then needs nothing to be
+    /// held of the table besides its versions.
     fn tells_whole_rows(&self) -> bool {
+        false
+    }
+
+    /// Whether it tells rows in part ([`TableChange::Patch`], [`MovedTo::Patch`]). Each task then holds the rows of the
+    /// partitions that it reads, to make such changes whole; without this, they are bad records.
+    fn tells_patches(&self) -> bool {
         false
     }
 

@@ -2,7 +2,7 @@
 
 use super::key_by::{Batching, Deal, Exchange, hash_of, room};
 use crate::batch::{AnyBatch, Batch, KeyedRow};
-use crate::io::{RowChange, TableBatch, TableChange};
+use crate::io::{RowChange, TableBatch, WholeChange};
 use crate::key::KeyGroup;
 use crate::record::Keyed;
 use crate::time::EventTime;
@@ -29,9 +29,9 @@ impl<T: Keyed> DealChanges<T> {
 }
 
 impl<T: Keyed> Deal for DealChanges<T> {
-    type Row = TableChange<T>;
+    type Row = WholeChange<T>;
 
-    fn deal(&mut self, batch: Batch<TableChange<T>>) {
+    fn deal(&mut self, batch: Batch<WholeChange<T>>) {
         let (changes, times, _) = batch.into_parts();
         let room = room(changes.len(), self.outgoing.len());
         for target in &mut self.outgoing {
@@ -39,10 +39,9 @@ impl<T: Keyed> Deal for DealChanges<T> {
         }
         for (change, time) in changes.into_iter().zip(times) {
             let (key, row) = match change {
-                TableChange::Put(row) => (row.key(), RowChange::Put(row)),
-                TableChange::Patch { key, patch, .. } => (key, RowChange::Patch(patch)),
-                TableChange::Delete { key, row, .. } => (key, RowChange::Delete(row)),
-                TableChange::Truncate { .. } => {
+                WholeChange::Put(row) => (row.key(), RowChange::Put(row)),
+                WholeChange::Delete { key, row } => (key, RowChange::Delete(row)),
+                WholeChange::Truncate => {
                     self.truncate(time);
                     continue;
                 }

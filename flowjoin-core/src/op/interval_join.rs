@@ -392,6 +392,7 @@ impl<K: Key> Operator for IntervalJoin<K> {
             state_rows: (0..2).map(|input| self.rows.len(input) as u64).collect(),
             state_bytes: self.rows.bytes() + self.line.bytes() + calendars + met + gaps,
             emitted: self.rows.emitted(),
+            ..OpFigures::default()
         }
     }
 }

@@ -3,15 +3,13 @@
 //! A join operator works on row ids; the rows themselves, one slab an input, and the user's `select` are behind
 //! [`JoinRows`], which is implemented once for each number of inputs. It is called a few times a batch, never a row.
 
-use std::collections::VecDeque;
-use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::batch::{AnyBatch, KeyedBatch, KeyedRow, Kinds};
 use crate::change::RowKind;
-use crate::error::{OpError, RecordError};
-use crate::io::{Patch, RowChange, TableBatch};
+use crate::error::OpError;
+use crate::io::{RowChange, TableBatch};
 use crate::key::Key;
 use crate::record::Data;
 use crate::state::{Held, Place, RowId, Slab, Slots, prefetch};
@@ -132,25 +130,23 @@ pub struct Located {
     pub comes_out: bool,
 }
 
-/// What a patch has made.
-#[derive(Debug)]
-pub enum Patched {
-    /// A row, which has been taken in.
-    Row(RowId),
-    /// Nothing, for this reason.
-    Bad(RecordError),
-}
-
 /// The kinds that changes of a table have on their way into a join: none of them is the half of an update.
 pub mod table_change {
     use crate::change::RowKind;
 
     /// The row of the key is this one now.
     pub const PUT: RowKind = RowKind::Insert;
-    /// The row of the key is the one before with some fields changed.
-    pub const PATCH: RowKind = RowKind::UpdateAfter;
     /// The row of the key is gone.
     pub const DELETE: RowKind = RowKind::Delete;
+}
+
+/// Where rows get their places.
+#[derive(Clone, Copy, Debug)]
+pub struct Placing {
+    /// Beside the other rows of their key, where there is room, and not in the slab.
+    pub side_by_side: bool,
+    /// They come with the changes of a table, of which only those that put a row have one.
+    pub changes_of_table: bool,
 }
 
 /// The times that rows may have when they are taken in.
@@ -226,28 +222,14 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
         staged: &mut Vec<Staged<K>>,
     ) -> Result<Vec<(usize, EventTime)>, OpError>;
 
-    /// Makes the row of the next change that patches, out of the one before, and takes it in. The key and the table's name
-    /// are for the record where that cannot be done.
-    ///
-    /// # Errors
-    /// If the slab is full.
-    fn patch(
-        &mut self,
-        input: usize,
-        before: RowId,
-        time: EventTime,
-        whose: (&dyn Debug, &str),
-    ) -> Result<Patched, OpError>;
-
     /// Whether the rows of a key are small enough to stand side by side.
     fn are_small(&self) -> bool;
 
-    /// Gives the next rows that wait their places: beside the other rows of their key, if that is wanted and there is
-    /// room, else in the slab. Of the changes of a table only those that put a row have one.
+    /// Gives the next rows that wait their places.
     ///
     /// # Errors
     /// If a slab is full.
-    fn settle(&mut self, input: usize, rows: &mut [Located], how: (bool, bool)) -> Result<(), OpError>;
+    fn settle(&mut self, input: usize, rows: &mut [Located], how: Placing) -> Result<(), OpError>;
 
     /// Makes result rows of combinations and sends them.
     fn select(&mut self, combos: &[Combo<N>], out: &mut Outbox);
@@ -382,7 +364,6 @@ pub fn stage<K: Key, T: Data>(
 /// If the batch is of another type.
 pub fn stage_table<K: Key, T: Data>(
     waiting: &mut Waiting<T>,
-    patches: &mut VecDeque<Box<Patch<T>>>,
     batch: AnyBatch,
     not_before: EventTime,
     staged: &mut Vec<Staged<K>>,
@@ -395,10 +376,6 @@ pub fn stage_table<K: Key, T: Data>(
             RowChange::Put(row) => {
                 wait.push(row);
                 table_change::PUT
-            }
-            RowChange::Patch(patch) => {
-                patches.push_back(patch);
-                table_change::PATCH
             }
             RowChange::Delete(_) => table_change::DELETE,
         };
@@ -436,11 +413,11 @@ impl<'a, T, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>> Shelf<'a, T, S, F
         &mut self,
         waiting: &mut Waiting<T>,
         rows: &mut [Located],
-        (side_by_side, table): (bool, bool),
+        Placing { side_by_side, changes_of_table }: Placing,
     ) -> Result<(), OpError> {
         for row in rows {
             let Located { time, place, kind, .. } = *row;
-            if table && kind != table_change::PUT {
+            if changes_of_table && kind != table_change::PUT {
                 continue;
             }
             let Some(held) = waiting.next() else { break };

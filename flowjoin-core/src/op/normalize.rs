@@ -16,5 +16,5 @@ mod settled;
 mod stack;
 
 pub use history::History;
-pub use replace::{Replace, TimeOf, Told, VERSIONS, Versions};
+pub use replace::{Replace, Told, VERSIONS, Versions};
 pub use settled::{Conflict, Settled};

@@ -322,6 +322,7 @@ impl<K: Key> Operator for SnapshotJoin<K> {
             state_rows: (0..2).map(|input| self.rows.len(input) as u64).collect(),
             state_bytes: self.rows.bytes() + self.table.bytes(Spill::bytes) + self.met.bytes() + held,
             emitted: self.rows.emitted(),
+            ..OpFigures::default()
         }
     }
 }

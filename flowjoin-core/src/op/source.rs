@@ -3,16 +3,22 @@
 //! Each partition has its own generator; the watermark of the source is the merge over its partitions here. A row
 //! whose time cannot be read, or lies too far ahead of the clock, is a bad record and does not move the watermark.
 
+mod standing;
+mod table;
+
 use std::any::Any;
 use std::sync::Arc;
 
 use crate::account::{Account, OpFigures};
 use crate::batch::{AnyBatch, Batch};
 use crate::error::{RecordError, TimeError};
-use crate::io::{Page, TableChange};
-use crate::record::{Event, Keyed};
+use crate::io::{Page, PassedOver};
+use crate::record::{Data, Event};
 use crate::time::{EventTime, ProcTime};
 use crate::watermark::{Generator, Hold, Merge, Merged, Progress, Rejoin, TimeFigures, Watermarks};
+
+pub use standing::Standing;
+pub use table::TableStamp;
 
 /// A page whose row type is known only to its reader and its source operator.
 pub struct AnyPage(Box<dyn Any + Send>);
@@ -31,12 +37,28 @@ pub struct Taken {
     pub batch: Option<AnyBatch>,
     /// Records that could not become rows.
     pub bad: Vec<RecordError>,
+    /// Records that its reader was told to pass over.
+    pub passed_over: PassedOver,
 }
 
 /// Makes a batch of a page; the only typed part of a source.
 pub trait Stamp: Send {
     /// Takes a page of one partition, and tells the generator of its times.
     fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken;
+
+    /// What it holds, to make rows whole that are told in part.
+    fn holds(&self) -> Holdings {
+        Holdings::default()
+    }
+}
+
+/// Rows that are held, and the bytes that they take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Holdings {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// Stamps rows by their [`Event`] time.
@@ -46,12 +68,6 @@ pub struct EventStamp<T> {
     rows: std::marker::PhantomData<fn() -> T>,
 }
 
-/// Stamps the changes of a table: by the [`Event`] time of the row where one is put, else by the time that the source
-/// knows, else by the newest time so far of its partition.
-pub struct TableStamp<T> {
-    rows: EventStamp<T>,
-}
-
 impl<T: Event> EventStamp<T> {
     /// The stamp of a source of this name.
     pub fn new(origin: String) -> Self {
@@ -59,13 +75,23 @@ impl<T: Event> EventStamp<T> {
     }
 
     #[cold]
-    fn bad_time(&self, row: &T, origin: Option<&(Arc<str>, u64)>, error: &TimeError) -> RecordError {
-        RecordError {
-            reason: error.to_string(),
-            raw: serde_json::to_vec(row).unwrap_or_default(),
-            origin: origin.map_or_else(|| self.origin.clone(), |(file, _)| file.to_string()),
-            position: origin.map(|&(_, line)| line),
-        }
+    fn bad(&self, Refused { reason, raw }: Refused, origin: Option<&(Arc<str>, u64)>) -> RecordError {
+        let position = origin.map(|&(_, line)| line);
+        let origin = origin.map_or_else(|| self.origin.clone(), |(file, _)| file.to_string());
+        RecordError { reason, raw, origin, position }
+    }
+}
+
+// Why a record can be no row, and the record as far as it is known.
+struct Refused {
+    reason: String,
+    raw: Vec<u8>,
+}
+
+impl Refused {
+    #[cold]
+    fn time<T: Data>(row: &T, error: &TimeError) -> Refused {
+        Refused { reason: error.to_string(), raw: serde_json::to_vec(row).unwrap_or_default() }
     }
 }
 
@@ -92,7 +118,7 @@ impl<T: Event> EventStamp<T> {
 
 impl<T: Event> Stamp for EventStamp<T> {
     fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
-        let Page { rows, mut bad, origins } = self.open::<T>(page);
+        let Page { rows, mut bad, origins, passed_over } = self.open::<T>(page);
         let arrival = now.as_event_time();
         let mut times = Vec::with_capacity(rows.len());
         let mut wrong = Vec::new();
@@ -103,57 +129,14 @@ impl<T: Event> Stamp for EventStamp<T> {
                     times.push(time);
                 }
                 Err(error) => {
-                    bad.push(self.bad_time(row, origins.get(index), &error));
+                    bad.push(self.bad(Refused::time(row, &error), origins.get(index)));
                     wrong.push(index);
                 }
             }
         }
         let rows = without(rows, &wrong);
         let batch = (!rows.is_empty()).then(|| AnyBatch::new(Batch::from_rows(rows, times)));
-        Taken { batch, bad }
-    }
-}
-
-impl<T: Event + Keyed> TableStamp<T> {
-    /// The stamp of a table of this name.
-    pub fn new(origin: String) -> Self {
-        TableStamp { rows: EventStamp::new(origin) }
-    }
-}
-
-impl<T: Event + Keyed> Stamp for TableStamp<T> {
-    fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
-        let Page { rows: mut changes, mut bad, origins } = self.rows.open::<TableChange<T>>(page);
-        let arrival = now.as_event_time();
-        let mut times = Vec::with_capacity(changes.len());
-        let mut wrong = Vec::new();
-        for (index, change) in changes.iter_mut().enumerate() {
-            if let (TableChange::Patch { patch, .. }, Some(origin)) = (&mut *change, origins.get(index)) {
-                patch.read_from(origin.clone());
-            }
-            let time = match change {
-                TableChange::Put(row) => match self.rows.time_of(row, arrival, now) {
-                    Ok(time) => time,
-                    Err(error) => {
-                        bad.push(self.rows.bad_time(row, origins.get(index), &error));
-                        wrong.push(index);
-                        continue;
-                    }
-                },
-                TableChange::Patch { time, .. } | TableChange::Delete { time, .. } | TableChange::Truncate { time } => {
-                    let known = time.filter(|&time| !self.rows.strategy.beyond_future(time, now));
-                    match self.rows.strategy.field() {
-                        Some(_) => known.or(generator.newest()).unwrap_or(EventTime::MIN),
-                        None => arrival,
-                    }
-                }
-            };
-            generator.on_row(time);
-            times.push(time);
-        }
-        let changes = without(changes, &wrong);
-        let batch = (!changes.is_empty()).then(|| AnyBatch::new(Batch::from_rows(changes, times)));
-        Taken { batch, bad }
+        Taken { batch, bad, passed_over }
     }
 }
 
@@ -172,6 +155,7 @@ pub struct SourceState {
     generators: Vec<Generator>,
     merge: Merge,
     account: Account,
+    passed_over: PassedOver,
     ticked: ProcTime,
     hold: Hold,
     // What each partition has said, where somebody wants to know it.
@@ -187,6 +171,7 @@ impl SourceState {
             generators,
             merge: Merge::new(partitions, Rejoin::AtOnce),
             account: Account::default(),
+            passed_over: PassedOver::default(),
             ticked: now,
             hold: Hold::default(),
             news: None,
@@ -231,9 +216,12 @@ impl SourceState {
     /// A page has come; returns what it has become, and the progress before its rows and after them.
     pub fn on_page(&mut self, partition: usize, page: AnyPage, now: ProcTime) -> (Taken, Merged, Merged) {
         let generator = &mut self.generators[partition];
-        let taken = self.stamp.stamp(page, now, generator);
+        let mut taken = self.stamp.stamp(page, now, generator);
         let rows = taken.batch.as_ref().map_or(0, AnyBatch::len) as u64;
-        self.account.rows += rows + taken.bad.len() as u64;
+        let passed_over = std::mem::take(&mut taken.passed_over);
+        self.account.rows += rows + taken.bad.len() as u64 + passed_over.records;
+        self.account.passed_over += passed_over.records;
+        self.passed_over.add(passed_over);
         self.account.matched += rows;
         self.account.bad += taken.bad.len() as u64;
         let woken = if rows > 0 { generator.on_rows(now) } else { None };
@@ -274,7 +262,14 @@ impl SourceState {
 
     /// What has come in.
     pub fn figures(&self) -> OpFigures {
-        OpFigures { accounts: vec![self.account], emitted: self.account.matched, ..OpFigures::default() }
+        let Holdings { rows, bytes } = self.stamp.holds();
+        OpFigures {
+            accounts: vec![self.account],
+            state_rows: vec![rows],
+            state_bytes: bytes,
+            emitted: self.account.matched,
+            passed_over_of: self.passed_over.of.clone(),
+        }
     }
 }
 

@@ -117,6 +117,29 @@ impl Ttl {
     }
 }
 
+/// What says how long rows are kept: a [`Span`], which is one of processing time, or a [`Ttl`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no time-to-live",
+    label = "of what unit is this, if it is a number?",
+    note = "say the unit: `.ttl(hours(24))`, `.ttl(secs(3_600))`; on event time, `.ttl(hours(24).on(Clock::Event))`"
+)]
+pub trait TimeToLive {
+    /// How long that is, and on which clock.
+    fn to_ttl(self) -> Ttl;
+}
+
+impl TimeToLive for Span {
+    fn to_ttl(self) -> Ttl {
+        self.into()
+    }
+}
+
+impl TimeToLive for Ttl {
+    fn to_ttl(self) -> Ttl {
+        self
+    }
+}
+
 impl From<Span> for Ttl {
     /// A span alone is one of processing time.
     fn from(span: Span) -> Ttl {

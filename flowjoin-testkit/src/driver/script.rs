@@ -1,5 +1,7 @@
 //! Scripts: a flow under test, played from text, line by line.
 
+use flowjoin_core::names::nearest;
+use flowjoin_core::plan::ChangeMode;
 use flowjoin_core::{EventTime, ProcTime, Progress, Span, Watermark};
 use serde_json::{Map, Value};
 
@@ -22,7 +24,7 @@ impl TestFlow {
     ///
     /// | line | what it does |
     /// |---|---|
-    /// | `orders order_id=1 amount=100` | sends a row to the source `orders`: its fields as JSON, `-` for null; a text needs quotes only if it has spaces or could be something else |
+    /// | `orders order_id=1 amount=100` | sends a row to the source `orders`: its fields as JSON, `-` for null; a text needs quotes only if it has spaces or could be something else; a field that the row does not have is refused |
     /// | `orders order_id=1 ; order_id=2` | sends several rows as one batch |
     /// | `users op=-D id=1 ..` | deletes the row with that key from the table of a source of changes; without `op` the row is put |
     /// | `orders#1 order_id=2` | to partition 1 of it; so everywhere below |
@@ -110,17 +112,20 @@ impl TestFlow {
             ["wm", at] => self.progress_of_all(Progress::At(watermark(at)?)),
             ["wm", source, at] => self.say_at(source, Progress::At(watermark(at)?))?,
             ["clock", at] => {
-                let now = ProcTime::from_millis(span(at)?.as_millis());
+                let now = ProcTime::from_millis(length(at)?.as_millis());
                 if now < self.now {
                     return Err(format!("the clock is at {} already", self.now.since(ProcTime::from_millis(0))));
                 }
                 self.set_processing(now);
             }
-            ["advance", by] => drop(self.advance(span(by)?)),
+            ["advance", by] => drop(self.advance(length(by)?)),
             ["idle", source] => self.say_at(source, Progress::Idle)?,
             ["active", source] => self.say_at(source, Progress::Active)?,
             ["end", source] => self.say_at(source, Progress::End)?,
             ["end"] => self.progress_of_all(Progress::End),
+            [verb, ..] if takes(verb).is_some() && self.plan.source(verb).is_none() => {
+                return Err(format!("`{verb}` takes {}", takes(verb).unwrap_or_default()));
+            }
             [source, ref fields @ ..] => self.send_fields(source, fields)?,
             [] => {}
         }
@@ -150,6 +155,10 @@ impl TestFlow {
         }
         let arrival = self.now.as_event_time();
         let (id, of) = self.plan.source(&source).map(|(id, of)| (id, of.clone())).ok_or("no such source")?;
+        if let Some(names) = of.field_names() {
+            let is_table = self.plan.node(id).ports[0].mode == ChangeMode::Changelog;
+            rows.iter().try_for_each(|row| known_fields(&source, row, names, is_table))?;
+        }
         let (page, newest) = of.page_of(rows, arrival).map_err(|error| error.to_string())?;
         self.take_page(id, partition.unwrap_or(0), page, newest);
         Ok(())
@@ -185,6 +194,43 @@ impl TestFlow {
         for bad in std::mem::take(&mut self.bad) {
             told.push_str(&format!("  bad: {}\n", bad.to_string().replace("\n ", "")));
         }
+    }
+}
+
+// What follows a word that is no source.
+fn takes(verb: &str) -> Option<&'static str> {
+    Some(match verb {
+        "wm" => "a time, or a source and a time: `wm 5s`, `wm orders 5s`",
+        "clock" => "the time that it is then: `clock 5s`",
+        "advance" => "by how much: `advance 5s`",
+        "idle" | "active" => "a source: `idle orders`",
+        "end" => "a source, or nothing: `end orders`, `end`",
+        _ => return None,
+    })
+}
+
+// A field that the row does not have would be ignored, and the one that was meant be null. A change of a table may be told
+// in other forms than by its row.
+fn known_fields(source: &str, row: &Value, names: &[&str], is_table: bool) -> Result<(), String> {
+    let Value::Object(fields) = row else { return Ok(()) };
+    let is_known = |name: &str| names.contains(&name);
+    let is_message = |name: &String| MESSAGE.contains(&name.as_str()) && !is_known(name);
+    if is_table && fields.keys().any(is_message) {
+        return Ok(());
+    }
+    let may_stand = |name: &String| is_known(name) || is_table && name == "op";
+    let Some(name) = fields.keys().find(|name| !may_stand(name)) else { return Ok(()) };
+    let meant = nearest(name, names.iter().copied()).map_or(String::new(), |meant| format!("; is `{meant}` meant?"));
+    Err(format!("rows of `{source}` have no field `{name}`{meant} (they have `{}`)", names.join("`, `")))
+}
+
+// A length of time has a unit.
+fn length(text: &str) -> Result<Span, String> {
+    match text.parse::<i64>() {
+        Ok(0) => Ok(Span::ZERO),
+        Ok(number) => Err(format!("`{text}` has no unit: say `{number}s` or `{number}ms`")),
+        Err(_) if text.starts_with('-') => Err(format!("`{text}` is before now, and no clock goes back")),
+        Err(_) => Span::parse(text).map_err(|error| error.to_string()),
     }
 }
 
@@ -240,6 +286,9 @@ fn split(line: &str) -> Result<Vec<String>, String> {
     }
     Ok(words)
 }
+
+/// The names of what stands around a row in a message.
+const MESSAGE: [&str; 6] = ["before", "after", "payload", "key", "value", "row"];
 
 #[cfg(test)]
 mod tests {
@@ -327,6 +376,17 @@ mod tests {
         expect!["line 1, `notes#1 id=1`: `notes` has no such partition"].assert_eq(&said("notes#1 id=1"));
         expect!["line 1, `wm notes soon`: `soon` is neither a span (5s, 1000) nor an ISO 8601 time"]
             .assert_eq(&said("wm notes soon"));
+        expect!["line 2, `notes id=1 txet=a tags=[] at=0`: rows of `notes` have no field `txet`; is `text` meant? (they have `id`, `text`, `tags`, `at`)"]
+            .assert_eq(&said("wm 1s\nnotes id=1 txet=a tags=[] at=0"));
+        expect!["line 1, `notes op=-D id=1 tags=[] at=0`: rows of `notes` have no field `op` (they have `id`, `text`, `tags`, `at`)"]
+            .assert_eq(&said("notes op=-D id=1 tags=[] at=0"));
+        expect!["line 1, `wm`: `wm` takes a time, or a source and a time: `wm 5s`, `wm orders 5s`"]
+            .assert_eq(&said("wm"));
+        expect!["line 1, `advance`: `advance` takes by how much: `advance 5s`"].assert_eq(&said("advance"));
+        expect!["line 1, `advance 5`: `5` has no unit: say `5s` or `5ms`"].assert_eq(&said("advance 5"));
+        expect!["line 1, `advance 5 s`: `advance` takes by how much: `advance 5s`"].assert_eq(&said("advance 5 s"));
+        expect!["line 1, `advance -5s`: `-5s` is before now, and no clock goes back"].assert_eq(&said("advance -5s"));
+        expect!["line 1, `clock 5`: `5` has no unit: say `5s` or `5ms`"].assert_eq(&said("clock 5"));
         expect!["line 1, `notes text=\"a`: a quote or bracket is not closed"].assert_eq(&said("notes text=\"a"));
         t.play("clock 5s");
         expect!["line 1, `clock 4s`: the clock is at 5s already"]

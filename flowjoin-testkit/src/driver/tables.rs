@@ -13,13 +13,7 @@ impl TestFlow {
     /// If there is no such source, or it is not one of changes of this table.
     pub fn change_all<T: Event + Keyed>(&mut self, table: &str, changes: Vec<TableChange<T>>) -> &mut Self {
         let arrival = self.now.as_event_time();
-        let time = |change: &TableChange<T>| match change {
-            TableChange::Put(row) => row.event_time(arrival).ok(),
-            TableChange::Patch { time, .. } | TableChange::Delete { time, .. } | TableChange::Truncate { time } => {
-                *time
-            }
-        };
-        let newest = changes.iter().filter_map(time).max();
+        let newest = changes.iter().filter_map(|change| change.event_time(arrival)).max();
         let source = self.source(table);
         self.take_page(source, 0, AnyPage::new(Page { rows: changes, ..Page::default() }), newest)
     }

@@ -1,4 +1,4 @@
-//! An N-way join that does not say how long its rows are kept.
+//! Joins that do not say how long their rows are kept, or say it without a unit.
 
 use flowjoin::prelude::*;
 
@@ -44,5 +44,7 @@ fn main() {
     paid.sink_to(JsonLines::upsert("paid.jsonl"));
     unpaid.sink_to(JsonLines::sink("unpaid.jsonl"));
 
+    orders.clone().where_exists(payments.clone()).into_rows().sink_to(JsonLines::sink("known.jsonl"));
+    let _ = orders.clone().join(payments.clone().ttl(3600)).ttl(3600);
     orders.join(payments.optional()).into_tuples().sink_to(JsonLines::changelog("paid.jsonl"));
 }

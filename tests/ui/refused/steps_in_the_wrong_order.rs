@@ -1,4 +1,5 @@
-//! Joins that are ended too soon, conditions that come too late, and a stream that is joined before it is keyed.
+//! Joins that are ended too soon, conditions that come too late, bounds of what is no interval join, and a stream that is
+//! joined before it is keyed.
 
 use flowjoin::prelude::*;
 
@@ -21,5 +22,6 @@ fn main() {
     let twice = orders.clone().join(orders.clone()).ttl(hours(1)).on(|one, other| one.amount < other.amount);
     twice.select(|one, other| one.amount + other.amount).sink_to(JsonLines::sink("sums.jsonl"));
 
+    let _ = orders.clone().join(orders.clone()).between(-secs(5), secs(5));
     orders.clone().join(orders.clone()).ttl(hours(1)).sink_to(JsonLines::sink("pairs.jsonl"));
 }

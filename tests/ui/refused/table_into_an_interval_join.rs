@@ -24,5 +24,7 @@ fn main() {
     let orders = flow.stream::<Order>(JsonLines::file("orders.jsonl")).key_by(|o| o.user_id);
 
     let _ = users.keyed().interval_join(orders.clone()).between(-secs(5), secs(5));
+    let _ = users.interval_join(orders.clone()).between(-secs(5), secs(5));
+    let _ = users.window_join(orders.clone()).tumbling(hours(1));
     let _ = orders.interval_join(users).between(-secs(5), secs(5));
 }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::super::Cx;
-use super::super::joined::{Located, Staged};
+use super::super::joined::{Located, Placing, Staged};
 use super::{AHEAD, COMBOS_MAX, MultiJoin};
 use crate::change::RowKind;
 use crate::error::OpError;
@@ -93,7 +93,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         loop {
             let done = match (self.at_once[input], self.spec.is_table(input)) {
                 (true, _) => self.join_block(input, cx),
-                (false, true) => self.fold_table(input, cx)?,
+                (false, true) => self.fold_table(input, cx),
                 (false, false) => self.fold_block(input, cx),
             };
             if !done {
@@ -161,7 +161,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             }
             self.coming.block.push(Located { hash, time, place, id: RowId::MISSING, kind, is_null, comes_out });
         }
-        self.rows.settle(input, &mut self.coming.block, (self.side_by_side[input], self.spec.is_table(input)))
+        let how = Placing { side_by_side: self.side_by_side[input], changes_of_table: self.spec.is_table(input) };
+        self.rows.settle(input, &mut self.coming.block, how)
     }
 
     // Joins rows that change the result as they come; returns false when the outbox is full.

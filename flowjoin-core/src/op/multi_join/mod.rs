@@ -377,6 +377,7 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
             state_rows: (0..N).map(|input| self.rows.len(input) as u64 - self.left[input]).collect(),
             state_bytes: self.rows.bytes() + self.table.total_bytes() + calendars + met + said + index,
             emitted: self.rows.emitted(),
+            ..OpFigures::default()
         }
     }
 }

@@ -1,81 +1,40 @@
 //! Inputs that are tables: the join takes the changes of a table's source itself.
 //!
 //! The join holds the one row of each key, so that it is the table: a row that is put takes the place of the one that
-//! stands, a delete takes that away, a patch makes the new row out of it. A change without a key changes nothing.
+//! stands, a delete takes that away. A change without a key changes nothing.
 
-use super::super::joined::{Located, Patched, table_change};
+use super::super::joined::{Located, table_change};
 use super::super::kernel::Pair;
-use super::super::{Cx, InputId, Outbox};
+use super::super::{Cx, Outbox};
 use super::MultiJoin;
 use super::pairs::Rows;
-use crate::error::OpError;
 use crate::key::Key;
 use crate::state::{Place, RowId};
 use crate::time::EventTime;
 
 impl<K: Key, const N: usize> MultiJoin<K, N> {
     /// Takes in the changes of a block; returns false when the outbox is full.
-    pub(super) fn fold_table(&mut self, input: usize, cx: &mut Cx<'_>) -> Result<bool, OpError> {
+    pub(super) fn fold_table(&mut self, input: usize, cx: &mut Cx<'_>) -> bool {
         while let Some(change) = self.coming.next() {
             let Located { hash, time, place, id, kind, is_null, .. } = change;
             match (place, kind) {
-                _ if is_null => self.on_null_key(input, &change)?,
+                _ if is_null => self.on_null_key(input, id),
                 (Some(place), table_change::PUT) => {
                     self.enter(input, (hash, id, time), cx.now);
                     self.put(input, (place, hash), (id, time));
                 }
-                (Some(place), table_change::PATCH) => self.fold_patch(input, place, &change, cx)?,
                 (Some(place), _) if self.take_away(input, (place, hash), time, true) => {}
                 _ => self.accounts[input].orphan += 1,
             }
         }
-        Ok(!self.folding.is_full() || self.unfold(cx.out))
+        !self.folding.is_full() || self.unfold(cx.out)
     }
 
-    fn on_null_key(&mut self, input: usize, change: &Located) -> Result<(), OpError> {
+    fn on_null_key(&mut self, input: usize, row: RowId) {
         self.accounts[input].null_key += 1;
-        let row = match change.kind {
-            table_change::PATCH => {
-                self.rows.patch(input, RowId::MISSING, change.time, (&"null", &self.spec.names[input]))?
-            }
-            _ => Patched::Row(change.id),
-        };
-        if let Patched::Row(id) = row
-            && !id.is_missing()
-        {
-            self.rows.discard(input, &[id]);
+        if !row.is_missing() {
+            self.rows.discard(input, &[row]);
         }
-        Ok(())
-    }
-
-    fn fold_patch(&mut self, input: usize, place: Place, change: &Located, cx: &mut Cx<'_>) -> Result<(), OpError> {
-        let &Located { hash, time, .. } = change;
-        let before = self.row_now(input, place);
-        let (key, table) = (self.table.key_at(place), self.spec.names[input].as_str());
-        match self.rows.patch(input, before, time, (key, table))? {
-            Patched::Row(id) => {
-                self.enter(input, (hash, id, time), cx.now);
-                self.put(input, (place, hash), (id, time));
-            }
-            Patched::Bad(record) => {
-                self.accounts[input].bad += 1;
-                // The key may have got its entry by this change, which then goes again.
-                self.touch((place, hash), time);
-                cx.out.report_bad(InputId(input), record);
-            }
-        }
-        Ok(())
-    }
-
-    // The row of a key as it is after all changes so far.
-    fn row_now(&self, input: usize, place: Place) -> RowId {
-        let (lists, spill) = self.table.view(place);
-        if lists.touched() != 0
-            && let Some(pair) = self.folding.groups[usize::from(lists.touched()) - 1].pairs.only()
-        {
-            return pair.new;
-        }
-        lists.list(input, spill).0.first().copied().unwrap_or(RowId::MISSING)
     }
 
     fn put(&mut self, input: usize, (place, hash): (Place, u64), (id, time): (RowId, EventTime)) {

@@ -118,6 +118,7 @@ impl<K: Key, T: Data> Operator for History<K, T> {
             state_rows: vec![self.rows.slab.len() as u64],
             state_bytes: self.rows.bytes() + self.table.bytes(Spill::bytes),
             emitted: self.touched.emitted,
+            ..OpFigures::default()
         }
     }
 }

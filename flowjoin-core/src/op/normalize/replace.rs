@@ -7,7 +7,7 @@ use super::net::{Through, Touched};
 use crate::account::OpFigures;
 use crate::batch::{AnyBatch, KeyedBatch, KeyedRow};
 use crate::change::RowKind;
-use crate::error::{OpError, RecordError, TimeError};
+use crate::error::{OpError, RecordError};
 use crate::io::{RowChange, TableBatch};
 use crate::key::Key;
 use crate::op::{Cx, InputId, Operator, Outbox, Port};
@@ -22,21 +22,13 @@ pub type Versions<T> = Arc<dyn Fn(&T, &T) -> Ordering + Send + Sync>;
 /// row for each that goes. None is folded.
 pub const VERSIONS: Port = Port(1);
 
-/// The time of a row that was patched, given that of the patch.
-pub type TimeOf<T> = Arc<dyn Fn(&T, EventTime) -> Result<EventTime, TimeError> + Send + Sync>;
-
 /// What the source of a table tells.
-pub struct Told<T> {
-    /// Whether it tells rows as a whole, and never to delete all.
-    pub whole_rows: bool,
-    /// The time of a row that is told in part.
-    pub time_of: TimeOf<T>,
-}
-
-impl<T> Clone for Told<T> {
-    fn clone(&self) -> Self {
-        Told { whole_rows: self.whole_rows, time_of: self.time_of.clone() }
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Rows that come and go, and that all go at once.
+    Anything,
+    /// Never that all rows go at once.
+    WholeRows,
 }
 
 /// Holds the newest row of each key.
@@ -44,7 +36,7 @@ pub struct Replace<T: Keyed> {
     table: Table<T::Key, Standing, ()>,
     rows: Slab<T>,
     versions: Option<Versions<T>>,
-    told: Told<T>,
+    told: Told,
     // The versions of a batch, while somebody reads them.
     history: Option<KeyedBatch<T::Key, Option<T>>>,
     touched: Touched<T>,
@@ -69,7 +61,7 @@ impl Default for Standing {
 
 impl<T: Keyed> Replace<T> {
     /// An empty table of this name.
-    pub fn new(origin: String, versions: Option<Versions<T>>, told: Told<T>) -> Self {
+    pub fn new(origin: String, versions: Option<Versions<T>>, told: Told) -> Self {
         Replace {
             table: Table::default(),
             rows: Slab::default(),
@@ -82,10 +74,6 @@ impl<T: Keyed> Replace<T> {
             standing: 0,
             scratch: Vec::new(),
         }
-    }
-
-    fn visible(&self, standing: &Standing) -> Option<&T> {
-        self.rows.get(standing.row).filter(|_| !standing.deleted).map(|held| &held.row)
     }
 
     // The place of a key, and its number among those touched.
@@ -188,7 +176,7 @@ impl<T: Keyed> Replace<T> {
         Ok(())
     }
 
-    fn take(&mut self, keyed: KeyedRow<T::Key, RowChange<T>>, out: &mut Outbox) -> Result<(), OpError> {
+    fn take(&mut self, keyed: KeyedRow<T::Key, RowChange<T>>) -> Result<(), OpError> {
         let KeyedRow { key, hash, time, row: change } = keyed;
         if key.is_null() {
             self.input.null_key();
@@ -198,23 +186,6 @@ impl<T: Keyed> Replace<T> {
             RowChange::Put(row) => {
                 self.put(key, hash, time, row)?;
                 self.input.taken();
-            }
-            RowChange::Patch(patch) => {
-                let before = self.table.find(hash, &key).and_then(|place| self.visible(self.table.get(place)));
-                let patched = patch.apply(before).and_then(|row| match (self.told.time_of)(&row, time) {
-                    Ok(time) => Ok((row, time)),
-                    Err(error) => Err(error.to_string()),
-                });
-                match patched {
-                    Ok((row, time)) => {
-                        self.put(key, hash, time, row)?;
-                        self.input.taken();
-                    }
-                    Err(reason) => {
-                        self.input.bad();
-                        out.report_bad(InputId(0), patch.failed(&key, &self.origin, reason));
-                    }
-                }
             }
             RowChange::Delete(row) => match self.delete(key, hash, time, row.map(|row| *row))? {
                 true => self.input.taken(),
@@ -236,11 +207,6 @@ impl<T: Keyed> Replace<T> {
             let (row, kind) = match change {
                 RowChange::Put(row) => (Some(row), RowKind::Insert),
                 RowChange::Delete(_) => (None, RowKind::Delete),
-                RowChange::Patch(patch) => {
-                    self.input.bad();
-                    out.report_bad(InputId(0), patch.failed(&key, &self.origin, NOT_WHOLE.to_string()));
-                    continue;
-                }
             };
             self.input.taken();
             history.push(KeyedRow { key, hash, time, row }, kind);
@@ -271,7 +237,7 @@ impl<T: Keyed> Replace<T> {
 impl<T: Keyed> Operator for Replace<T> {
     fn on_batch(&mut self, _: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
         let batch = batch.take::<TableBatch<T::Key, T>>()?;
-        if self.told.whole_rows && !cx.out.wants(Port::MAIN) {
+        if self.told == Told::WholeRows && !cx.out.wants(Port::MAIN) {
             self.pass(batch, cx.out);
             return Ok(());
         }
@@ -296,7 +262,7 @@ impl<T: Keyed> Operator for Replace<T> {
             if let Some(next) = rows.as_slice().get(AHEAD / 3) {
                 self.table.peek(next.hash, |standing, ()| self.rows.prefetch(standing.row));
             }
-            self.take(row, cx.out)?;
+            self.take(row)?;
             if self.touched.is_full() {
                 self.send(cx.out);
             }
@@ -314,12 +280,13 @@ impl<T: Keyed> Operator for Replace<T> {
             state_rows: vec![self.standing],
             state_bytes: self.rows.bytes() + self.table.bytes(|()| 0),
             emitted: self.touched.emitted,
+            ..OpFigures::default()
         }
     }
 }
 
-/// Why a change is no good that a source has promised not to tell.
-const NOT_WHOLE: &str = "its source has said that it tells rows as a whole, and now does not";
+/// Why a truncation is no good.
+const NOT_WHOLE: &str = "its source has promised never to delete all rows (`tells_whole_rows`), and now does";
 
 /// Rows whose place is asked for ahead of use.
 const AHEAD: usize = 24;

@@ -219,6 +219,7 @@ impl<K: Key, T: Data> Operator for Settled<K, T> {
                 + self.table.bytes(Spill::bytes)
                 + (waiting * size_of::<(RowKind, KeyedRow<K, T>)>() + last) as u64,
             emitted: self.touched.emitted,
+            ..OpFigures::default()
         }
     }
 }

@@ -339,6 +339,7 @@ impl<K: Key> Operator for TemporalJoin<K> {
                 + calendars
                 + self.kept.as_ref().map_or(0, Kept::bytes),
             emitted: self.rows.emitted(),
+            ..OpFigures::default()
         }
     }
 }

@@ -121,6 +121,7 @@ impl<K: Key, const N: usize> Operator for WindowJoin<K, N> {
             state_rows: (0..N).map(|input| self.emitter.rows.len(input) as u64).collect(),
             state_bytes: self.emitter.bytes() + held,
             emitted: self.emitter.rows.emitted(),
+            ..OpFigures::default()
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A semi join that does not say how long its rows are kept.
+//! Facts, read as if they were changes of rows, and the reverse.
 
 use flowjoin::prelude::*;
 
@@ -20,8 +20,8 @@ struct Order {
 
 fn main() {
     let flow = Flow::new("mistake");
-    let users = flow.table::<User>(Debezium::json("users.jsonl"));
-    let orders = flow.stream::<Order>(JsonLines::file("orders.jsonl")).key_by(|o| o.user_id);
-
-    orders.where_exists(users).into_rows().sink_to(JsonLines::changelog("known.jsonl"));
+    let _ = flow.table::<User>(JsonLines::file("users.jsonl"));
+    let _ = flow.table::<User>(Csv::file("users.csv"));
+    let _ = flow.stream::<User>(Debezium::json("users.jsonl"));
+    let _ = flow.stream::<User>(JsonLines::table("users.jsonl"));
 }
