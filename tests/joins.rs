@@ -14,6 +14,8 @@ mod held_tables;
 mod interval;
 #[path = "joins/interval_kinds.rs"]
 mod interval_kinds;
+#[path = "joins/late.rs"]
+mod late;
 #[path = "joins/regular.rs"]
 mod regular;
 #[path = "joins/rows.rs"]

@@ -12,7 +12,7 @@ use super::mode::{MergeMode, Mode};
 use super::multi::{Merged, MultiJoin, keeps, mode_of};
 use super::owed::NeedsTtl;
 use super::policy::{ExpiryPolicy, Truth};
-use super::sides::{send_late, send_unmatched, stage_in, take_in};
+use super::sides::{Names, send_late, send_unmatched, stage_in, take_in};
 use super::stream::Stream;
 use super::unmatched::{Late, Unmatched};
 use crate::account::Reason;
@@ -22,8 +22,8 @@ use crate::error::OpError;
 use crate::io::Patch;
 use crate::key::Key;
 use crate::op::joined::{
-    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Patched, Shelf, Staged, Waiting, held, late_port,
-    prefetch_row, stage_table, unmatched_port,
+    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Patched, Shelf, Staged, Waiting, held, prefetch_row,
+    stage_table, unmatched_port,
 };
 use crate::op::multi_join::{MultiJoin as MultiJoinOp, Spec};
 use crate::op::{Outbox, Port};
@@ -53,6 +53,7 @@ macro_rules! arity {
             select: Arc<F>,
             conditions: [Option<Condition>; $n],
             identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
+            names: Names,
             equality: Equality,
             emitted: u64,
             out: PhantomData<fn() -> O>,
@@ -64,11 +65,13 @@ macro_rules! arity {
                 select: Arc<F>,
                 conditions: [Option<Condition>; $n],
                 identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
+                names: &Names,
             ) -> Self {
                 let (slabs, slots, waiting, patches, equality) = Default::default();
-                let (in_slots, emitted, out) = ([0; $n], 0, PhantomData);
+                let (in_slots, names, emitted, out) = ([0; $n], names.clone(), 0, PhantomData);
                 $Rows {
-                    slabs, slots, in_slots, waiting, patches, select, conditions, identities, equality, emitted, out,
+                    slabs, slots, in_slots, waiting, patches, select, conditions, identities, names, equality, emitted,
+                    out,
                 }
             }
         }
@@ -89,9 +92,9 @@ macro_rules! arity {
                 arrivals: &mut Arrivals<K>,
                 out: &mut Outbox,
             ) -> Result<(), OpError> {
-                let port = late_port(input, $n);
+                let side = self.names.late_side(input);
                 match input {
-                    $($i => take_in(&mut self.slabs.$i, batch, lateness, port, arrivals, out),)+
+                    $($i => take_in(&mut self.slabs.$i, batch, lateness, side, arrivals, out),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -104,9 +107,9 @@ macro_rules! arity {
                 staged: &mut Vec<Staged<K>>,
                 out: &mut Outbox,
             ) -> Result<u64, OpError> {
-                let port = late_port(input, $n);
+                let side = self.names.late_side(input);
                 match input {
-                    $($i => stage_in(&mut self.waiting.$i, batch, lateness, port, staged, out),)+
+                    $($i => stage_in(&mut self.waiting.$i, batch, lateness, side, staged, out),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -243,9 +246,9 @@ macro_rules! arity {
             }
 
             fn late(&mut self, input: usize, ids: &[RowId], watermark: Watermark, out: &mut Outbox) {
-                let port = late_port(input, $n);
+                let side = self.names.late_side(input);
                 match input {
-                    $($i => send_late(&mut self.slabs.$i, ids, watermark, port, out),)+
+                    $($i => send_late(&mut self.slabs.$i, ids, watermark, side, out),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -367,9 +370,10 @@ macro_rules! arity {
                 let inputs = &placed.draft.inputs;
                 let identities = ($(inputs[$i].identity::<$I::Row>(),)+);
                 let state = (StateShape::KeyedRows, keeps(&spec.ttls));
-                Stream::at(placed.finish(op, state, mode_of::<M>(), move |cx| {
+                Stream::at(placed.finish(op, state, mode_of::<M>(), move |cx, names| {
                     let spec = Spec { tables: cx.tables, ..spec.clone() };
-                    let rows = $Rows::<$A $(, $T)+, F, O>::new(select.clone(), conditions.clone(), identities.clone());
+                    let (select, conditions) = (select.clone(), conditions.clone());
+                    let rows = $Rows::<$A $(, $T)+, F, O>::new(select, conditions, identities.clone(), names);
                     Box::new(MultiJoinOp::<$A::Key, $n>::new(spec, Box::new(rows)))
                 }))
             }
