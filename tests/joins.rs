@@ -6,6 +6,8 @@
 mod alignment;
 #[path = "joins/chains.rs"]
 mod chains;
+#[path = "joins/delays.rs"]
+mod delays;
 #[path = "joins/fanout.rs"]
 mod fanout;
 #[path = "joins/held_tables.rs"]

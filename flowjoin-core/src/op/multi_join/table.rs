@@ -21,7 +21,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             match (place, kind) {
                 _ if is_null => self.on_null_key(input, &change)?,
                 (Some(place), table_change::PUT) => {
-                    self.enter(input, (hash, id, time), cx.now);
+                    self.enter(input, place, (hash, id, time), cx.now);
                     self.put(input, (place, hash), (id, time));
                 }
                 (Some(place), table_change::PATCH) => self.fold_patch(input, place, &change, cx)?,
@@ -54,7 +54,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let (key, table) = (self.table.key_at(place), self.spec.names[input].as_str());
         match self.rows.patch(input, before, time, (key, table))? {
             Patched::Row(id) => {
-                self.enter(input, (hash, id, time), cx.now);
+                self.enter(input, place, (hash, id, time), cx.now);
                 self.put(input, (place, hash), (id, time));
             }
             Patched::Bad(record) => {
