@@ -6,6 +6,8 @@
 mod alignment;
 #[path = "joins/chains.rs"]
 mod chains;
+#[path = "joins/delays.rs"]
+mod delays;
 #[path = "joins/fanout.rs"]
 mod fanout;
 #[path = "joins/held_tables.rs"]
@@ -14,6 +16,8 @@ mod held_tables;
 mod interval;
 #[path = "joins/interval_kinds.rs"]
 mod interval_kinds;
+#[path = "joins/late.rs"]
+mod late;
 #[path = "joins/regular.rs"]
 mod regular;
 #[path = "joins/rows.rs"]

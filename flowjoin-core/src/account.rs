@@ -130,6 +130,19 @@ impl Account {
     }
 }
 
+/// A number as the accounting prints it: 1234567 as 1,234,567.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 /// What an operator has to tell about itself: its accounts, one an input, and the state that it holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpFigures {
@@ -160,5 +173,15 @@ impl OpFigures {
         self.state_bytes += other.state_bytes;
         self.emitted += other.emitted;
         self.passed_over_of.extend(other.passed_over_of.iter().cloned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

@@ -9,6 +9,7 @@ pub mod account;
 pub mod api;
 pub mod batch;
 pub mod change;
+pub mod delays;
 pub mod error;
 pub mod io;
 pub mod key;
@@ -28,6 +29,7 @@ pub use api::{
 };
 pub use batch::{AnyBatch, Batch, KeyedBatch, KeyedRow};
 pub use change::{Change, RowKind};
+pub use delays::{MatchDelays, PairDelays};
 pub use error::{IoError, OpError, PlanError, PlanErrors, RecordError, TimeError};
 pub use key::{FloatKey, Key, KeyGroup, NullSafe};
 pub use op::normalize::Conflict;

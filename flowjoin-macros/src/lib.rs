@@ -30,7 +30,8 @@ use syn::{DeriveInput, parse_macro_input};
 /// `time = ingestion`, only `idle` has a meaning: arrival is never out of order.
 ///
 /// The field can be an `EventTime`, an integer (`i64`, `u64`, `i32`, `u32`), a `String` of ISO 8601, or, with the
-/// feature `jiff`, a `jiff::Timestamp`: whatever has the trait `TimeField`. A text that is no time, or a number that
+/// feature `jiff`, a `jiff::Timestamp`: whatever has the trait `TimeField`. An integer without `unit` counts
+/// **milliseconds** since 1970-01-01T00:00:00Z; seconds without `unit = "s"` would be times in January 1970. A text that is no time, or a number that
 /// does not fit, makes the row a bad record of its source; it never stops the flow.
 ///
 /// # Example

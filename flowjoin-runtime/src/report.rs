@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use flowjoin_core::plan::Op;
+use flowjoin_core::account::grouped;
 use flowjoin_core::plan::explain::Explain;
+use flowjoin_core::plan::{NodeId, Op};
 use flowjoin_core::task::{TaskId, times_of};
-use flowjoin_core::{Account, InputTime, OpFigures};
+use flowjoin_core::{Account, InputTime, MatchDelays, OpFigures};
 
 pub use time::StepTime;
 
@@ -29,6 +30,7 @@ pub struct Report {
     pub longest_call: Duration,
     /// Whether the flow was stopped, by [`Running::stop`](crate::Running::stop) or Ctrl-C, before its sources had ended.
     pub stopped: bool,
+    explain: Explain,
 }
 
 /// Where the rows of one step have gone.
@@ -49,6 +51,8 @@ pub struct StepReport {
     pub passed_over_of: Vec<String>,
     /// How far event time has come there, and what keeps it.
     pub time: StepTime,
+    /// How long its rows waited for each other, of a join whose rows expire or have to be near in time.
+    pub delays: Option<MatchDelays>,
 }
 
 /// Where the rows of one input have gone.
@@ -73,16 +77,22 @@ impl Report {
         for (node, figures) in told.iter().flat_map(|told| &told.rows) {
             sums[node.0].add(figures);
         }
+        let mut delays: Vec<Option<MatchDelays>> = vec![None; plan.nodes().len()];
+        for (node, figures) in told.iter().flat_map(|told| &told.delays) {
+            delays[node.0].get_or_insert_default().add(figures);
+        }
         let by_task = told.iter().enumerate();
         let times =
             by_task.flat_map(|(task, told)| told.times.iter().map(move |(node, t)| (TaskId(task), *node, t.clone())));
         let times = times_of(plan.nodes().len(), &shared.readings, times);
-        let explain = Explain::of(plan);
+        let of_joins = delays.iter().enumerate().filter_map(|(node, delays)| Some((NodeId(node), delays.clone()?)));
+        let explain = Explain::of(plan).after_run(of_joins);
         // A table has bad and orphan changes of its own.
         let counted = |op: &Op| op.is_join() || matches!(op, Op::Source | Op::Table { .. } | Op::Sink);
-        let steps = plan.nodes().iter().zip(sums).zip(times).zip(explain.steps);
-        let steps = steps.filter(|(((node, _), _), _)| counted(&node.op));
-        let steps = steps.map(|(((_, sum), time), step)| {
+        let figures = sums.into_iter().zip(times).zip(delays);
+        let steps = plan.nodes().iter().zip(figures).zip(&explain.steps);
+        let steps = steps.filter(|((node, _), _)| counted(&node.op));
+        let steps = steps.map(|((_, ((sum, time), delays)), step)| {
             let names: Vec<String> = match step.inputs.is_empty() {
                 true => vec![step.name.clone()],
                 false => step.inputs.iter().map(|input| input.name.clone()).collect(),
@@ -102,8 +112,9 @@ impl Report {
             StepReport {
                 inputs: names.into_iter().enumerate().map(input).collect(),
                 time: at,
-                name: step.name,
-                kind: step.kind,
+                delays,
+                name: step.name.clone(),
+                kind: step.kind.clone(),
                 emitted: sum.emitted,
                 state_bytes: sum.state_bytes,
                 passed_over_of: sum.passed_over_of.into_iter().collect(),
@@ -111,12 +122,19 @@ impl Report {
         });
         let longest_call = Duration::from_nanos(shared.longest_call.load(Ordering::Relaxed));
         let stopped = shared.cut_short.load(Ordering::Relaxed);
-        Report { flow: plan.name().to_string(), elapsed, steps: steps.collect(), longest_call, stopped }
+        let steps = steps.collect();
+        Report { flow: plan.name().to_string(), elapsed, steps, longest_call, stopped, explain }
     }
 
     /// The step of this name; of a source and a sink of one name, the source.
     pub fn step(&self, name: &str) -> Option<&StepReport> {
         self.steps.iter().find(|step| step.name == name)
+    }
+
+    /// The plan in words, with what this run has told of it: how long rows waited for each other, what a shorter time-to-live
+    /// would have lost, and how much of the bounds of an interval join was used.
+    pub fn explain(&self) -> &Explain {
+        &self.explain
     }
 
     /// Whether every input's buckets add up to its rows.
@@ -198,19 +216,6 @@ fn size(bytes: u64) -> String {
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-// 1234567 as 1,234,567.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 impl fmt::Display for Report {
     /// A table with a line an input; columns that are zero for all are left out. Those in brackets are parts of the
     /// unmatched.
@@ -249,6 +254,11 @@ impl fmt::Display for Report {
         for step in &self.steps {
             time::line(step, f)?;
         }
+        for step in &self.explain.steps {
+            for line in &step.waits {
+                writeln!(f, "{} {}: {line}", step.kind, step.name)?;
+            }
+        }
         Ok(())
     }
 }
@@ -256,11 +266,6 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-    }
 
     #[test]
     fn bytes_are_told_in_the_unit_that_fits() {

@@ -12,7 +12,7 @@ use flowjoin_core::io::{BadRecords, ReadStatus};
 use flowjoin_core::op::source::AnyPage;
 use flowjoin_core::plan::{NodeId, Plan};
 use flowjoin_core::task::{Effect, Reading, Task, TaskError, TaskInput};
-use flowjoin_core::{IoError, OpFigures, ProcTime, Progress, TimeFigures};
+use flowjoin_core::{IoError, MatchDelays, OpFigures, ProcTime, Progress, TimeFigures};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, watch};
@@ -50,6 +50,7 @@ pub struct Shared {
 pub struct Figures {
     pub rows: Vec<(NodeId, OpFigures)>,
     pub times: Vec<(NodeId, TimeFigures)>,
+    pub delays: Vec<(NodeId, MatchDelays)>,
 }
 
 /// A partition that a task reads.
@@ -382,7 +383,7 @@ impl Shell {
                 account.bad -= records.min(account.bad);
             }
         }
-        let figures = Figures { rows, times: self.task.times() };
+        let figures = Figures { rows, times: self.task.times(), delays: self.task.delays() };
         let mut all = self.shared.figures.lock().unwrap_or_else(PoisonError::into_inner);
         all[self.task.id().0] = figures;
     }

@@ -22,8 +22,8 @@ use flowjoin_core::plan::{Build, Node, NodeId, Op, Plan};
 use flowjoin_core::task::{Deployment, Effect, Inlet, Message, Reading, Task, TaskId, TaskInput, times_of};
 use flowjoin_core::watermark::{Merge, Rejoin};
 use flowjoin_core::{
-    Event, EventTime, Flow, OpFigures, PlanErrors, ProcTime, Progress, RecordError, Span, TimeFigures, Watermark,
-    millis,
+    Event, EventTime, Flow, MatchDelays, OpFigures, PlanErrors, ProcTime, Progress, RecordError, Span, TimeFigures,
+    Watermark, millis,
 };
 use unread::Unread;
 
@@ -296,6 +296,19 @@ impl TestFlow {
         let told =
             self.tasks.iter().flat_map(|task| task.times().into_iter().map(|(node, time)| (task.id(), node, time)));
         times_of(self.plan.nodes().len(), &self.readings, told).swap_remove(id.0)
+    }
+
+    /// How long the rows of a join waited for each other, over all its tasks; nothing if none of its rows expires.
+    ///
+    /// # Panics
+    /// If there is no step of this name.
+    pub fn delays(&self, name: &str) -> MatchDelays {
+        let id = self.step(name);
+        let mut sum = MatchDelays::default();
+        for (_, delays) in self.tasks.iter().flat_map(Task::delays).filter(|(node, _)| *node == id) {
+            sum.add(&delays);
+        }
+        sum
     }
 
     fn step(&self, name: &str) -> NodeId {

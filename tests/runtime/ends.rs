@@ -170,3 +170,23 @@ fn a_flow_is_watched_while_it_runs() {
         let _ = running.wait().await;
     });
 }
+
+#[test]
+fn the_end_tells_how_long_rows_waited_and_so_does_the_plan() {
+    for tasks in [1, 3] {
+        let report = run_flow(tasks, |flow| {
+            let lefts = flow.stream(Generate::new("lefts", left).count(1_000)).keyed();
+            let rights = Generate::new("later", |i| Right { id: 3 * i, at: 3 * i as i64 + 20 }).count(334);
+            let join = lefts.join(flow.stream(rights).keyed()).named("waits").ttl(hours(1).on(Clock::Event));
+            join.select(|left, _| left.id).sink_to(MemorySink::new("out"));
+        })
+        .unwrap();
+        let line = "lefts waiting for later: half of 334 matches within 20ms, 99 % within 20ms, all that were seen within \
+                    20ms (event time); a ttl of 30m would have lost nothing";
+        assert!(report.to_string().contains(&format!("join waits: {line}\n")), "{report}");
+        assert!(report.explain().to_string().contains(&format!("in a run: {line}\n")), "{}", report.explain());
+        let delays = report.step("waits").and_then(|step| step.delays.as_ref()).expect("its rows expire");
+        let waits: Vec<_> = delays.pairs.iter().map(|it| (it.waits, it.comes, it.delays.count(), it.missed)).collect();
+        assert_eq!((waits, delays.one_in), (vec![(0, 1, 334, 0)], 1));
+    }
+}

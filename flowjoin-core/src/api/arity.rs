@@ -10,7 +10,7 @@ use super::mode::{MergeMode, Mode};
 use super::multi::{Merged, MultiJoin, keeps, mode_of};
 use super::owed::NeedsTtl;
 use super::policy::{ExpiryPolicy, Truth};
-use super::sides::{send_late, send_unmatched, stage_in, take_in};
+use super::sides::{Names, send_late, send_unmatched, stage_in, take_in};
 use super::stream::Stream;
 use super::unmatched::{Late, Unmatched};
 use crate::account::Reason;
@@ -19,8 +19,8 @@ use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
 use crate::op::joined::{
-    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Placing, Shelf, Staged, Waiting, held, late_port,
-    prefetch_row, stage_table, unmatched_port,
+    Arrivals, Combo, Identity, JoinRows, Lateness, Located, Placing, Shelf, Staged, Waiting, held, prefetch_row,
+    stage_table, unmatched_port,
 };
 use crate::op::multi_join::{MultiJoin as MultiJoinOp, Spec};
 use crate::op::{Outbox, Port};
@@ -49,6 +49,7 @@ macro_rules! arity {
             select: Arc<F>,
             conditions: [Option<Condition>; $n],
             identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
+            names: Names,
             equality: Equality,
             emitted: u64,
             out: PhantomData<fn() -> O>,
@@ -60,11 +61,12 @@ macro_rules! arity {
                 select: Arc<F>,
                 conditions: [Option<Condition>; $n],
                 identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
+                names: &Names,
             ) -> Self {
                 let (slabs, slots, waiting, equality) = Default::default();
-                let (in_slots, emitted, out) = ([0; $n], 0, PhantomData);
+                let (in_slots, names, emitted, out) = ([0; $n], names.clone(), 0, PhantomData);
                 $Rows {
-                    slabs, slots, in_slots, waiting, select, conditions, identities, equality, emitted, out,
+                    slabs, slots, in_slots, waiting, select, conditions, identities, names, equality, emitted, out,
                 }
             }
         }
@@ -85,9 +87,9 @@ macro_rules! arity {
                 arrivals: &mut Arrivals<K>,
                 out: &mut Outbox,
             ) -> Result<(), OpError> {
-                let port = late_port(input, $n);
+                let side = self.names.late_side(input);
                 match input {
-                    $($i => take_in(&mut self.slabs.$i, batch, lateness, port, arrivals, out),)+
+                    $($i => take_in(&mut self.slabs.$i, batch, lateness, side, arrivals, out),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -100,9 +102,9 @@ macro_rules! arity {
                 staged: &mut Vec<Staged<K>>,
                 out: &mut Outbox,
             ) -> Result<u64, OpError> {
-                let port = late_port(input, $n);
+                let side = self.names.late_side(input);
                 match input {
-                    $($i => stage_in(&mut self.waiting.$i, batch, lateness, port, staged, out),)+
+                    $($i => stage_in(&mut self.waiting.$i, batch, lateness, side, staged, out),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -219,9 +221,9 @@ macro_rules! arity {
             }
 
             fn late(&mut self, input: usize, ids: &[RowId], watermark: Watermark, out: &mut Outbox) {
-                let port = late_port(input, $n);
+                let side = self.names.late_side(input);
                 match input {
-                    $($i => send_late(&mut self.slabs.$i, ids, watermark, port, out),)+
+                    $($i => send_late(&mut self.slabs.$i, ids, watermark, side, out),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -343,9 +345,10 @@ macro_rules! arity {
                 let inputs = &placed.draft.inputs;
                 let identities = ($(inputs[$i].identity::<$I::Row>(),)+);
                 let state = (StateShape::KeyedRows, keeps(&spec.ttls));
-                Stream::at(placed.finish(op, state, mode_of::<M>(), move |cx| {
+                Stream::at(placed.finish(op, state, mode_of::<M>(), move |cx, names| {
                     let spec = Spec { tables: cx.tables, ..spec.clone() };
-                    let rows = $Rows::<$A $(, $T)+, F, O>::new(select.clone(), conditions.clone(), identities.clone());
+                    let (select, conditions) = (select.clone(), conditions.clone());
+                    let rows = $Rows::<$A $(, $T)+, F, O>::new(select, conditions, identities.clone(), names);
                     Box::new(MultiJoinOp::<$A::Key, $n>::new(spec, Box::new(rows)))
                 }))
             }

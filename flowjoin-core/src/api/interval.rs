@@ -236,8 +236,8 @@ impl<A, B> IntervalJoin<A, B> {
         let select = Arc::new(select);
         let keeps = vec![Keeps::PastTime(bounds.upper), Keeps::PastTime(-bounds.lower)];
         let state = (StateShape::Timeline, keeps);
-        Stream::at(placed.finish(Op::IntervalJoin(spec), state, mode_of::<M>(), move |_| {
-            let rows = Rows2::<A, B, F, O>::new(select.clone(), [None, condition.clone()], (None, None));
+        Stream::at(placed.finish(Op::IntervalJoin(spec), state, mode_of::<M>(), move |_, names| {
+            let rows = Rows2::<A, B, F, O>::new(select.clone(), [None, condition.clone()], (None, None), names);
             Box::new(IntervalJoinOp::<A::Key>::new(spec, Box::new(rows)))
         }))
     }

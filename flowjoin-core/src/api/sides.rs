@@ -19,24 +19,54 @@ use crate::record::Data;
 use crate::state::{Held, Keeps, RowId, Slab, StateShape, StateSpec};
 use crate::time::{EventTime, Watermark};
 
+/// The names of a join and its inputs, which late rows are told with.
+#[derive(Clone, Debug)]
+pub struct Names {
+    operator: Arc<str>,
+    inputs: Arc<[Arc<str>]>,
+}
+
+/// Where the late rows of an input go, and whose they are.
+#[derive(Clone, Copy)]
+pub struct LateSide<'a> {
+    port: Port,
+    operator: &'a Arc<str>,
+    input: &'a Arc<str>,
+}
+
+impl Names {
+    /// Where the late rows of an input go.
+    pub fn late_side(&self, input: usize) -> LateSide<'_> {
+        let port = late_port(input, self.inputs.len());
+        LateSide { port, operator: &self.operator, input: &self.inputs[input] }
+    }
+}
+
+impl LateSide<'_> {
+    fn row<T>(&self, row: T, time: EventTime, watermark: Watermark) -> Late<T> {
+        let (watermark, operator, input) = (watermark.time(), self.operator.clone(), self.input.clone());
+        Late { row, watermark, late_by: watermark.since(time), input, operator }
+    }
+}
+
 /// Takes rows into a slab, and late ones to their side output.
 pub fn take_in<K: Key, T: Data>(
     slab: &mut Slab<T>,
     batch: AnyBatch,
     lateness: Lateness,
-    port: Port,
+    side: LateSide<'_>,
     arrivals: &mut Arrivals<K>,
     out: &mut Outbox,
 ) -> Result<(), OpError> {
     let mut late = Batch::default();
-    let wanted = out.wants(port);
+    let wanted = out.wants(side.port);
     arrive(slab, batch, lateness, arrivals, |row, time, kind| {
         if wanted {
-            late.push(Late { row, watermark: lateness.late_before.time() }, time, kind);
+            late.push(side.row(row, time, lateness.late_before), time, kind);
         }
     })?;
     if !late.is_empty() {
-        out.send(port, AnyBatch::new(late));
+        out.send(side.port, AnyBatch::new(late));
     }
     Ok(())
 }
@@ -46,19 +76,19 @@ pub fn stage_in<K: Key, T: Data>(
     waiting: &mut Waiting<T>,
     batch: AnyBatch,
     lateness: Lateness,
-    port: Port,
+    side: LateSide<'_>,
     staged: &mut Vec<Staged<K>>,
     out: &mut Outbox,
 ) -> Result<u64, OpError> {
     let mut late = Batch::default();
-    let wanted = out.wants(port);
+    let wanted = out.wants(side.port);
     let count = stage(waiting, batch, lateness, staged, |row, time, kind| {
         if wanted {
-            late.push(Late { row, watermark: lateness.late_before.time() }, time, kind);
+            late.push(side.row(row, time, lateness.late_before), time, kind);
         }
     })?;
     if !late.is_empty() {
-        out.send(port, AnyBatch::new(late));
+        out.send(side.port, AnyBatch::new(late));
     }
     Ok(count)
 }
@@ -82,15 +112,21 @@ pub fn send_unmatched<T: Data, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>
 }
 
 /// Moves rows out of a slab to the output of late ones.
-pub fn send_late<T: Data>(slab: &mut Slab<T>, ids: &[RowId], watermark: Watermark, port: Port, out: &mut Outbox) {
+pub fn send_late<T: Data>(
+    slab: &mut Slab<T>,
+    ids: &[RowId],
+    watermark: Watermark,
+    side: LateSide<'_>,
+    out: &mut Outbox,
+) {
     let mut batch = Batch::default();
-    let wanted = out.wants(port);
+    let wanted = out.wants(side.port);
     for held in ids.iter().filter_map(|&id| slab.remove(id)) {
         if wanted {
-            batch.push(Late { row: held.row, watermark: watermark.time() }, held.time, RowKind::Insert);
+            batch.push(side.row(held.row, held.time, watermark), held.time, RowKind::Insert);
         }
     }
-    out.send(port, AnyBatch::new(batch));
+    out.send(side.port, AnyBatch::new(batch));
 }
 
 fn side_label(what: &str, input: &str) -> String {
@@ -149,13 +185,14 @@ impl Placed {
         self.side("late", input, late_port(input, self.draft.inputs.len()))
     }
 
-    /// Puts the finished join into the plan; returns its main output.
+    /// Puts the finished join into the plan; returns its main output. The operators are built with the names that their
+    /// late rows are told with.
     pub fn finish(
         self,
         op: Op,
         (shape, keeps): (StateShape, Vec<Keeps>),
         mode: ChangeMode,
-        build: impl Fn(&BuildCx) -> Box<dyn Operator> + Send + Sync + 'static,
+        build: impl Fn(&BuildCx, &Names) -> Box<dyn Operator> + Send + Sync + 'static,
     ) -> Output {
         let Placed { draft, node: id } = self;
         let kind = match &op {
@@ -173,6 +210,8 @@ impl Placed {
         ports.extend(labels.iter().map(|label| side("late", label)));
         let kept = labels.iter().zip(keeps);
         let state = kept.map(|(label, keeps)| StateSpec { input: (*label).to_string(), shape, keeps }).collect();
+        let names =
+            Names { operator: name.as_str().into(), inputs: labels.iter().map(|&label| label.into()).collect() };
         let flow = draft.flow().clone();
         // All changes of a key come out in order if they came in so, as facts always do. What is not shown cannot be two
         // rows of a key for a while.
@@ -188,7 +227,7 @@ impl Placed {
             ports,
             state,
             declared_at: draft.place,
-            build: Build::Operator(Arc::new(build)),
+            build: Build::Operator(Arc::new(move |cx| build(cx, &names))),
         });
         Output { flow, from: id, port: Port::MAIN, label: name, keyed }
     }

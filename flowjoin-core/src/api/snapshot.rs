@@ -93,8 +93,8 @@ impl<A, B> SnapshotJoin<A, B> {
         let probes = if load.is_some() { Keeps::Passing } else { Keeps::Nothing };
         let keeps = vec![probes, Keeps::Standing];
         let op = Op::SnapshotJoin { optional, load };
-        Stream::at(placed.finish(op, (StateShape::KeyedRows, keeps), ChangeMode::Append, move |cx| {
-            let rows = Rows2::<A, B, F, O>::new(select.clone(), [None, None], (None, identity.clone()));
+        Stream::at(placed.finish(op, (StateShape::KeyedRows, keeps), ChangeMode::Append, move |cx, names| {
+            let rows = Rows2::<A, B, F, O>::new(select.clone(), [None, None], (None, identity.clone()), names);
             Box::new(SnapshotJoinOp::<A::Key>::new(optional, load.map(|load| (load, cx.now)), Box::new(rows)))
         }))
     }

@@ -230,8 +230,8 @@ impl<A: JoinInput, B: JoinInput<Key = A::Key>, M: Mode> TemporalJoin<A, B, M> {
         let behind = correct.unwrap_or(Span::ZERO);
         let keeps = vec![Keeps::PastTime(behind), Keeps::Newest { behind, hold: keep }];
         let op = Op::TemporalJoin { optional, keep, correct };
-        Stream::at(placed.finish(op, (StateShape::Timeline, keeps), M::MODE, move |_| {
-            let rows = Rows2::<A, B, F, O>::new(select.clone(), [None, None], (None, None));
+        Stream::at(placed.finish(op, (StateShape::Timeline, keeps), M::MODE, move |_, names| {
+            let rows = Rows2::<A, B, F, O>::new(select.clone(), [None, None], (None, None), names);
             let spec = Spec { optional, keep, correct };
             Box::new(TemporalJoinOp::<A::Key>::new(spec, Box::new(rows)))
         }))

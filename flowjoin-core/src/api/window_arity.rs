@@ -31,8 +31,9 @@ macro_rules! window {
                 let (op, state) = self.op(&spec);
                 let conditions = self.conditions::<$n>();
                 let select = Arc::new(select);
-                Stream::at(self.placed.finish(op, state, mode_of::<M>(), move |_| {
-                    let rows = $Rows::<$A $(, $T)+, F, O>::new(select.clone(), conditions.clone(), Default::default());
+                Stream::at(self.placed.finish(op, state, mode_of::<M>(), move |_, names| {
+                    let (select, conditions) = (select.clone(), conditions.clone());
+                    let rows = $Rows::<$A $(, $T)+, F, O>::new(select, conditions, Default::default(), names);
                     Box::new(WindowJoinOp::<$A::Key, $n>::new(&spec, Box::new(rows), None))
                 }))
             }
@@ -51,7 +52,7 @@ macro_rules! window {
                 let (op, state) = self.op(&spec);
                 let conditions = self.conditions::<$n>();
                 let select = Arc::new(select);
-                Stream::at(self.placed.finish(op, state, mode_of::<M>(), move |_| {
+                Stream::at(self.placed.finish(op, state, mode_of::<M>(), move |_, names| {
                     let window = Arc::new(CurrentWindow::default());
                     let (select, current) = (select.clone(), window.clone());
                     // Says that all references live equally long, which a closure alone does not.
@@ -62,8 +63,8 @@ macro_rules! window {
                         f
                     }
                     let select = of_one_life::<$A $(, $T)+, O, _>(move |$($row),+| select(current.get(), $($row),+));
-                    let rows =
-                        $Rows::<$A $(, $T)+, _, O>::new(Arc::new(select), conditions.clone(), Default::default());
+                    let (select, conditions) = (Arc::new(select), conditions.clone());
+                    let rows = $Rows::<$A $(, $T)+, _, O>::new(select, conditions, Default::default(), names);
                     Box::new(WindowJoinOp::<$A::Key, $n>::new(&spec, Box::new(rows), Some(window)))
                 }))
             }

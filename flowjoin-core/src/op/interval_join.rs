@@ -9,6 +9,7 @@
 
 mod bounds;
 mod gaps;
+mod waits;
 
 pub use bounds::Bounds;
 
@@ -19,11 +20,13 @@ use super::{Cx, InputId, Operator, Outbox};
 use crate::account::{Account, OpFigures, Reason};
 use crate::batch::AnyBatch;
 use crate::change::RowKind;
+use crate::delays::MatchDelays;
 use crate::error::OpError;
 use crate::key::Key;
 use crate::state::{Bits, Due, Expiry, RowId, Side, Timeline};
 use crate::time::{EventTime, ProcTime, Watermark};
 use gaps::Gaps;
+use waits::Waits;
 
 /// What becomes of rows behind the watermark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +74,7 @@ pub struct IntervalJoin<K: Key> {
     met: [Bits; 2],
     // Of the gaps beside the rows of each side.
     gaps: [Gaps; 2],
+    waits: Waits,
     accounts: [Account; 2],
     watermark: Watermark,
     // Whether the unmatched rows of a side are read: the watermark then waits for them too.
@@ -98,6 +102,7 @@ impl<K: Key> IntervalJoin<K> {
             waiting: [Expiry::new(stay), Expiry::new(stay)],
             met: [Bits::default(), Bits::default()],
             gaps: [spec.gaps(0), spec.gaps(1)],
+            waits: Waits::default(),
             accounts: [Account::default(); 2],
             watermark: Watermark::NONE,
             read: [false; 2],
@@ -149,6 +154,10 @@ impl<K: Key> IntervalJoin<K> {
             let rows = &self.rows;
             self.found.retain(|&other| rows.holds(1, &in_order(side, id, other)));
         }
+        if !self.found.is_empty() && self.waits.takes(hash) {
+            let (rows, found, other) = (&self.rows, &self.found, side.other().index());
+            self.waits.take(side, time, found.len(), |partner| rows.time(other, found[partner]));
+        }
         self.accounts[own].open += 1;
         self.pair(side, id, time.max(self.oldest_late()));
         if !self.found.is_empty() {
@@ -161,7 +170,7 @@ impl<K: Key> IntervalJoin<K> {
             // Partners could only be late: it is not kept.
             self.leave_alone(side, &[id], cx.out);
         } else {
-            if self.waits(side) {
+            if self.may_come_out(side) {
                 self.waiting[own].push(Due { at: time.as_millis(), id, hash });
             }
             if self.gaps[own].opens(id, hash, cx.now) {
@@ -171,7 +180,7 @@ impl<K: Key> IntervalJoin<K> {
     }
 
     // Whether rows of this side may come out by themselves long after they came, as results or aside.
-    fn waits(&self, side: Side) -> bool {
+    fn may_come_out(&self, side: Side) -> bool {
         self.gaps[side.index()].waits() || self.read[side.index()] && !self.pads(side)
     }
 
@@ -383,6 +392,10 @@ impl<K: Key> Operator for IntervalJoin<K> {
         self.gaps.iter_mut().filter_map(Gaps::deadline).min()
     }
 
+    fn delays(&self) -> Option<MatchDelays> {
+        Some(self.waits.figures(self.spec.bounds))
+    }
+
     fn figures(&self) -> OpFigures {
         let calendars: u64 = self.closing.iter().chain(&self.waiting).map(Expiry::bytes).sum();
         let met: u64 = self.met.iter().map(Bits::bytes).sum();
@@ -390,7 +403,7 @@ impl<K: Key> Operator for IntervalJoin<K> {
         OpFigures {
             accounts: self.accounts.to_vec(),
             state_rows: (0..2).map(|input| self.rows.len(input) as u64).collect(),
-            state_bytes: self.rows.bytes() + self.line.bytes() + calendars + met + gaps,
+            state_bytes: self.rows.bytes() + self.line.bytes() + calendars + met + gaps + self.waits.bytes(),
             emitted: self.rows.emitted(),
             ..OpFigures::default()
         }

@@ -20,6 +20,7 @@ pub mod window_join;
 
 use crate::account::OpFigures;
 use crate::batch::AnyBatch;
+use crate::delays::MatchDelays;
 use crate::error::{OpError, RecordError};
 use crate::time::{EventTime, ProcTime, Watermark};
 use crate::watermark::Progress;
@@ -186,6 +187,11 @@ pub trait Operator: Send {
 
     /// When to call `on_clock` at the latest.
     fn deadline(&mut self) -> Option<ProcTime> {
+        None
+    }
+
+    /// How long its rows waited for each other, of a join whose rows expire or have to be near in time.
+    fn delays(&self) -> Option<MatchDelays> {
         None
     }
 

@@ -5,7 +5,8 @@ mod words;
 
 use serde::Serialize;
 
-use super::{Build, Node, Op, Plan};
+use super::{Build, Node, NodeId, Op, Plan};
+use crate::delays::MatchDelays;
 use crate::watermark::Watermarks;
 
 /// A plan, described. `Display` gives the text; [`json`](Explain::json) and [`mermaid`](Explain::mermaid) the others.
@@ -52,6 +53,10 @@ pub struct Step {
     /// How watermarks are made, at a source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watermarks: Option<String>,
+    /// After a run, how long its rows waited for each other, what a shorter time-to-live would have lost, and how much of the
+    /// bounds of an interval join was used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<String>,
     /// The place in the user's code.
     pub declared_at: String,
 }
@@ -116,6 +121,17 @@ impl Explain {
             stages,
             warnings: words::warnings(plan),
         }
+    }
+
+    /// Adds what a run of the plan has told of its joins, by [`Task::delays`](crate::task::Task::delays) over all tasks.
+    pub fn after_run(mut self, delays: impl IntoIterator<Item = (NodeId, MatchDelays)>) -> Explain {
+        for (node, delays) in delays {
+            if let Some(step) = self.steps.get_mut(node.0) {
+                let names: Vec<String> = step.inputs.iter().map(|input| input.name.clone()).collect();
+                step.waits = delays.told(&names);
+            }
+        }
+        self
     }
 
     /// As JSON, indented.

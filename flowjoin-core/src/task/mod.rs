@@ -18,6 +18,7 @@ pub use times::times_of;
 
 use crate::account::OpFigures;
 use crate::batch::AnyBatch;
+use crate::delays::MatchDelays;
 use crate::error::{OpError, RecordError};
 use crate::op::source::{AnyPage, SourceState};
 use crate::op::{Cx, InputId, Outbox, Port};
@@ -257,6 +258,11 @@ impl Task {
     /// The figures of its operators.
     pub fn figures(&self) -> Vec<(NodeId, OpFigures)> {
         self.nodes.iter().map(|node| (node.id, node.figures())).collect()
+    }
+
+    /// How long the rows of its joins waited for each other, where they expire or have to be near in time.
+    pub fn delays(&self) -> Vec<(NodeId, MatchDelays)> {
+        self.nodes.iter().filter_map(|node| node.op.delays().map(|delays| (node.id, delays))).collect()
     }
 
     /// How far event time has come at each of its operators, and what keeps it there; the inputs of a source are its

@@ -355,7 +355,7 @@ mod tests {
               bad: rest: `at` is 200000000 (1970-01-03T07:33:20.000Z), too far ahead of the clock (1970-01-01T00:00:00.000Z) in {"id":1,"text":"x","tags":[],"at":"1970-01-03T07:33:20.000Z"}
             wm 6s
             notes id=3 text=y tags=[] at=5999
-              late: +I id 3, text y, tags [], at 1970-01-01T00:00:05.999Z, watermark 1970-01-01T00:00:06.000Z
+              late: +I id 3, text y, tags [], at 1970-01-01T00:00:05.999Z, watermark 1970-01-01T00:00:06.000Z, late_by_ms 1, input notes, operator notes-rest-join
             clock 2s
             advance 250ms
             idle rest

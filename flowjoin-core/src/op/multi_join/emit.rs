@@ -87,9 +87,12 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 
     // Partners that are not in any combination, since they only have to exist or not, have met all the same.
-    pub(super) fn mark_partners(&mut self, place: Place, input: usize, pairs: &[Pair]) {
+    pub(super) fn mark_partners(&mut self, (place, hash): (Place, u64), input: usize, pairs: &[Pair]) {
         if N != 2 || self.spec.kinds[1].shows() {
             return;
+        }
+        if self.looks_at(hash) {
+            self.take_waits_of_unseen(place, input, pairs, hash);
         }
         let (lists, spill) = self.table.view(place);
         let (front, back) = lists.list(1 - input, spill);

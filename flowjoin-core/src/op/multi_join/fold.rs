@@ -88,9 +88,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 continue;
             }
             if kind.adds() {
-                self.enter(input, (hash, id, time), cx.now);
+                self.enter(input, place, (hash, id, time), cx.now);
                 if !self.rows.has_identity(input) {
-                    self.renew_equals(place, input, id, cx.now);
+                    self.renew_equals((place, hash), input, id, cx.now);
                 }
                 self.fold_add(input, (place, hash), (id, time), kind);
             } else {
@@ -159,7 +159,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.folding.groups[number].pairs.push(Pair::updated(old, after.id), rows);
         self.passing.push((input, before.id));
         self.gone(input, old, true);
-        self.enter(input, (after.hash, after.id, after.time), now);
+        self.enter(input, place, (after.hash, after.id, after.time), now);
         true
     }
 
@@ -301,7 +301,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let leaving = std::mem::take(&mut group.leaving);
             self.table.at(place).0.touch(0);
             self.take_out(place, input, leaving);
+            let before = self.combos.len();
             self.emit_change(place, input, &pairs, cause);
+            if self.looks_at(hash) {
+                self.take_waits(input, hash, before);
+            }
             let (lists, spill) = self.table.at(place);
             for pair in pairs.iter().filter(|pair| !pair.new.is_missing()) {
                 lists.push(input, pair.new, spill);
@@ -313,7 +317,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             if !pairs.is_empty() {
                 self.announced(place, input);
             }
-            self.mark_partners(place, input, &pairs);
+            self.mark_partners((place, hash), input, &pairs);
             if self.table.view(place).0.present() == 0 {
                 self.forget(place);
             }

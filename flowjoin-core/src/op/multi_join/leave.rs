@@ -44,6 +44,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             if self.is_renewed(input, hash, id, now) {
                 continue;
             }
+            if let Some(delays) = &mut self.delays
+                && delays.takes(hash)
+            {
+                delays.on_due(input, hash, id);
+            }
             let Some(place) = self.table.find_by(hash, |lists, spill| lists.contains(input, id, spill)) else {
                 if !self.expire_null(input, id) {
                     // It was retracted before its time.
@@ -82,6 +87,12 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         }
         let (lists, spill) = self.table.at(place);
         lists.remove(input, id, spill);
+        if let Some(delays) = &mut self.delays
+            && lists.present() >> input & 1 == 0
+            && delays.takes(hash)
+        {
+            delays.on_last_expired(input, hash);
+        }
         if self.spec.expiry_retracts(input) {
             return self.fold_expired((place, hash), id, self.frontier);
         }

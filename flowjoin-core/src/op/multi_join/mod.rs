@@ -7,6 +7,7 @@
 //! what stands is remembered so that nothing is retracted that does not (`said`).
 
 mod coming;
+mod delays;
 mod emit;
 mod fold;
 mod index;
@@ -26,11 +27,13 @@ use super::{Cx, InputId, Operator};
 use crate::account::{Account, OpFigures};
 use crate::batch::AnyBatch;
 use crate::change::RowKind;
+use crate::delays::MatchDelays;
 use crate::error::OpError;
 use crate::key::Key;
 use crate::state::{Clock, Due, Expiry, KeyedRows, Met, Place, RowId};
 use crate::time::{EventTime, ProcTime, Span, Watermark};
 use coming::Coming;
+use delays::Delays;
 use fold::Folding;
 use index::Index;
 use said::{Gaps, Said};
@@ -53,6 +56,8 @@ pub struct MultiJoin<K: Key, const N: usize> {
     leaving: [Option<Leaving>; N],
     said: Said<K, N>,
     gaps: Option<Gaps<N>>,
+    // How long rows wait for each other, where they expire.
+    delays: Option<Box<Delays<N>>>,
     // The rows of a batch that have not been joined yet.
     coming: Coming<K>,
     // Inputs whose rows stand beside those of the others.
@@ -123,6 +128,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             leaving,
             said,
             gaps: Gaps::of(&spec),
+            delays: Delays::of(&spec),
             coming: Coming::default(),
             index: std::array::from_fn(|input| (spec.changes[input] && !spec.one_a_key[input]).then(Index::default)),
             nulls: std::array::from_fn(|input| {
@@ -141,10 +147,15 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         }
     }
 
-    // Notes that a row has come.
+    // Notes that a row has come under a key.
     #[inline]
-    fn enter(&mut self, input: usize, (hash, id, time): (u64, RowId, EventTime), now: ProcTime) {
+    fn enter(&mut self, input: usize, place: Place, (hash, id, time): (u64, RowId, EventTime), now: ProcTime) {
         self.accounts[input].open += 1;
+        if let Some(delays) = &mut self.delays
+            && delays.takes(hash)
+        {
+            delays.on_arrival(input, (hash, id), self.table.view(place).0.present(), now);
+        }
         if let Some(leaving) = &mut self.leaving[input] {
             leaving.enter(hash, (id, time), now);
         }
@@ -157,9 +168,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     #[inline]
     fn on_insert(&mut self, input: usize, place: Place, row: &Located, now: ProcTime) {
         let &Located { hash, id, time, .. } = row;
-        self.enter(input, (hash, id, time), now);
+        let before = self.combos.len();
+        self.enter(input, place, (hash, id, time), now);
         if self.leaving[input].is_some() {
-            self.renew_equals(place, input, id, now);
+            self.renew_equals((place, hash), input, id, now);
         }
         let (lists, spill) = self.table.at(place);
         let alone = lists.push(input, id, spill);
@@ -179,6 +191,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             self.emit_inner(place, input, id, time);
         } else {
             self.emit_product(place, Step { input, row: id, enters: true, alone }, time);
+        }
+        if self.looks_at(hash) {
+            self.take_waits(input, hash, before);
         }
         self.meet_all(place);
         self.announced(place, input);
@@ -221,7 +236,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     // rows of another time, which nearly all are, cost no comparison of bytes. By event time, equal times are due
     // together anyway.
     #[inline]
-    fn renew_equals(&mut self, place: Place, input: usize, id: RowId, now: ProcTime) {
+    fn renew_equals(&mut self, (place, hash): (Place, u64), input: usize, id: RowId, now: ProcTime) {
         let (lists, spill) = self.table.at(place);
         let Some(leaving) = &mut self.leaving[input] else { return };
         if lists.present() >> input & 1 == 0 || leaving.clock == Clock::Event {
@@ -233,6 +248,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         for &other in front.iter().chain(back).rev().take(COPIES_MAX) {
             if self.rows.time(input, other) == time && self.rows.same(input, id, other) {
                 leaving.renewed.insert(other, due);
+                if let Some(delays) = &mut self.delays
+                    && delays.takes(hash)
+                {
+                    delays.on_renewal(input, (hash, other), now);
+                }
             }
         }
     }
@@ -366,16 +386,21 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
         timed.filter_map(|leaving| leaving.expiry.earliest()).chain(delayed).min().map(ProcTime::from_millis)
     }
 
+    fn delays(&self) -> Option<MatchDelays> {
+        self.delays.as_ref().map(|delays| delays.figures())
+    }
+
     fn figures(&self) -> OpFigures {
         let renewed = |leaving: &Leaving| (leaving.renewed.len() * size_of::<(RowId, i64)>()) as u64;
         let index: u64 = self.index.iter().chain(&self.nulls).flatten().map(Index::bytes).sum();
         let calendars: u64 = self.leaving.iter().flatten().map(|it| it.expiry.bytes() + renewed(it)).sum();
         let met = self.met.bytes();
         let said = self.said.bytes() + self.gaps.as_ref().map_or(0, Gaps::bytes);
+        let delays = self.delays.as_ref().map_or(0, |delays| delays.bytes());
         OpFigures {
             accounts: self.accounts.to_vec(),
             state_rows: (0..N).map(|input| self.rows.len(input) as u64 - self.left[input]).collect(),
-            state_bytes: self.rows.bytes() + self.table.total_bytes() + calendars + met + said + index,
+            state_bytes: self.rows.bytes() + self.table.total_bytes() + calendars + met + said + index + delays,
             emitted: self.rows.emitted(),
             ..OpFigures::default()
         }

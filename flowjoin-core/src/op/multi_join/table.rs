@@ -20,7 +20,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             match (place, kind) {
                 _ if is_null => self.on_null_key(input, id),
                 (Some(place), table_change::PUT) => {
-                    self.enter(input, (hash, id, time), cx.now);
+                    self.enter(input, place, (hash, id, time), cx.now);
                     self.put(input, (place, hash), (id, time));
                 }
                 (Some(place), _) if self.take_away(input, (place, hash), time, true) => {}

@@ -79,6 +79,9 @@ impl Tree<'_> {
             let whose = if step.kind == "table" { String::new() } else { format!("{inputs}: ") };
             self.lines.push((format!("{indent}│  keeps {whose}{}, {}", state.shape, state.keeps), String::new()));
         }
+        for line in &step.waits {
+            self.lines.push((format!("{indent}│  in a run: {line}"), String::new()));
+        }
         // The versions of a table lead to where it stands in the tree.
         let sides = step.outputs.iter().skip(1).filter(|output| step.kind != "table" && !output.to.is_empty());
         for output in sides {

@@ -38,6 +38,7 @@ pub fn step(plan: &Plan, node: &Node) -> Step {
             })
             .collect(),
         watermarks: watermarks(node),
+        waits: Vec::new(),
         declared_at: node.declared_at.to_string(),
     }
 }
