@@ -12,6 +12,8 @@ mod delays;
 mod fanout;
 #[path = "joins/held_tables.rs"]
 mod held_tables;
+#[path = "joins/hot_keys.rs"]
+mod hot_keys;
 #[path = "joins/interval.rs"]
 mod interval;
 #[path = "joins/interval_kinds.rs"]

@@ -1,7 +1,7 @@
 //! What a step tells of event time: which inputs are waited for, which one holds it back, and since when.
 
 use flowjoin::prelude::*;
-use flowjoin::{InputState, Progress};
+use flowjoin::{Final, InputState, Progress};
 use flowjoin_testkit::{TestFlow, TestSink, TestSource};
 
 #[derive(Clone, Debug, Serialize, Deserialize, Event)]
@@ -64,5 +64,51 @@ fn the_inputs_of_a_source_are_its_partitions() {
         );
         t.say_of("a", 0, Progress::End);
         assert_eq!(t.time("a").inputs[0].state, Finished);
+    }
+}
+
+// Rows of `a`, each with one of `b` (and of `d`) or without, which is told once its time is over; then those of them near a
+// row of `c`.
+fn closing(flow: &Flow, three: bool) {
+    let input = |name: &str| flow.stream::<Row>(TestSource::new(name)).key_by(|row| row.key);
+    let (a, b, c) = (input("a"), input("b"), input("c"));
+    let ttl = secs(10).on(Clock::Event);
+    let joined = match three {
+        true => {
+            let join = flowjoin::api::multi_join(a)
+                .and(b.optional().emit(Final))
+                .and(input("d").optional().emit(Final))
+                .ttl(ttl);
+            join.named("j").select(|a, _, _| a.clone())
+        }
+        false => a.join(b.optional().emit(Final)).ttl(ttl).named("j").select(|a, _| a.clone()),
+    };
+    let last = joined.key_by(|row| row.key).where_exists(c).between(-hours(1), hours(1)).named("last");
+    last.into_rows().sink_to(TestSink::new("out"));
+}
+
+#[test]
+fn a_join_is_not_idle_while_it_holds_rows_whose_gaps_are_told_at_the_end() {
+    for three in [false, true] {
+        let mut t = TestFlow::new(|flow| closing(flow, three));
+        let inputs = if three { vec!["a", "b", "d"] } else { vec!["a", "b"] };
+        t.send("a", row(1)).send("c", row(500));
+        let idle = |t: &mut TestFlow| {
+            for input in &inputs {
+                t.say(input, Progress::Idle);
+            }
+        };
+        idle(&mut t);
+        let seconds = |t: &TestFlow| t.time("last").watermark.time().as_millis() / 1_000;
+        assert_eq!(seconds(&t), 1, "a row of `a` is still to come out");
+        t.send("a", row(20)).send("c", row(600));
+        let last = t.figures("last").accounts[0];
+        assert_eq!((last.rows, last.late, last.matched), (1, 0, 1));
+        // The other row gets its partners: then nothing is owed.
+        for input in &inputs[1..] {
+            t.send(input, row(20));
+        }
+        idle(&mut t);
+        assert_eq!((seconds(&t), t.figures("last").accounts[0].late), (600, 0));
     }
 }

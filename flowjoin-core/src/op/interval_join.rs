@@ -8,6 +8,8 @@
 //! a left row with its first partner, an anti join the ones that leave without.
 
 mod bounds;
+mod closing;
+mod exists;
 mod gaps;
 mod waits;
 
@@ -69,6 +71,8 @@ pub struct IntervalJoin<K: Key> {
     rows: Box<dyn JoinRows<K, 2>>,
     line: Timeline<K>,
     closing: [Expiry; 2],
+    // Rows that close until this time are still to leave.
+    close_until: Option<i64>,
     // By time, the rows that had no partner when they came and may come out by themselves; and some that no longer will.
     waiting: [Expiry; 2],
     met: [Bits; 2],
@@ -79,10 +83,13 @@ pub struct IntervalJoin<K: Key> {
     watermark: Watermark,
     // Whether the unmatched rows of a side are read: the watermark then waits for them too.
     read: [bool; 2],
+    // The rows of a batch that are still to be joined, the last one first, and their side.
     arrivals: Arrivals<K>,
+    coming: Side,
     combos: Vec<Combo<2>>,
     passing: Vec<(usize, RowId)>,
     found: Vec<RowId>,
+    due: Vec<Due>,
 }
 
 // Puts the rows of two sides in the order of the inputs.
@@ -99,6 +106,7 @@ impl<K: Key> IntervalJoin<K> {
             rows,
             line: Timeline::default(),
             closing: [Expiry::new(stay), Expiry::new(stay)],
+            close_until: None,
             waiting: [Expiry::new(stay), Expiry::new(stay)],
             met: [Bits::default(), Bits::default()],
             gaps: [spec.gaps(0), spec.gaps(1)],
@@ -107,23 +115,26 @@ impl<K: Key> IntervalJoin<K> {
             watermark: Watermark::NONE,
             read: [false; 2],
             arrivals: Arrivals::default(),
+            coming: Side::Left,
             combos: Vec::new(),
             passing: Vec::new(),
             found: Vec::new(),
+            due: Vec::new(),
         }
     }
 
-    fn take_in(&mut self, side: Side, arrivals: &mut Arrivals<K>, cx: &mut Cx<'_>) {
-        let account = &mut self.accounts[side.index()];
-        account.rows += arrivals.rows.len() as u64 + arrivals.late;
-        account.late += arrivals.late;
-        let mut rows = arrivals.rows.drain(..);
-        while let Some(Arrival { key, hash, time, id }) = rows.next() {
-            if let Some(next) = rows.as_slice().get(AHEAD) {
-                self.line.prefetch(next.hash);
+    // Joins the rows that have come, until the outbox is full.
+    fn take_in(&mut self, cx: &mut Cx<'_>) {
+        let side = self.coming;
+        let mut rows = std::mem::take(&mut self.arrivals.rows);
+        while !cx.out.is_full()
+            && let Some(Arrival { key, hash, time, id }) = rows.pop()
+        {
+            if let Some(next) = rows.len().checked_sub(AHEAD) {
+                self.line.prefetch(rows[next].hash);
             }
-            if let Some(next) = rows.as_slice().get(AHEAD / 2) {
-                self.line.prefetch_entry(next.hash);
+            if let Some(next) = rows.len().checked_sub(AHEAD / 2) {
+                self.line.prefetch_entry(rows[next].hash);
             }
             if key.is_null() {
                 self.on_null(side, id, time, cx.out);
@@ -134,33 +145,29 @@ impl<K: Key> IntervalJoin<K> {
                 self.select(cx.out);
             }
         }
+        self.arrivals.rows = rows;
         self.select(cx.out);
     }
 
     #[inline]
     fn on_row(&mut self, side: Side, (hash, key): (u64, K), (id, time): (RowId, EventTime), cx: &mut Cx<'_>) {
         let own = side.index();
-        let span = self.spec.bounds.partners(side, time);
         let closes = self.spec.bounds.closes(side, time);
         let stays = self.watermark.time() <= closes;
+        self.accounts[own].open += 1;
         self.found.clear();
         if stays {
             self.closing[own].push(Due { at: closes.as_millis(), id, hash });
-            self.line.insert_and_find(hash, key, (side, time, id), span, &mut self.found);
-        } else {
-            self.line.within(hash, &key, side.other(), span, &mut self.found);
         }
-        if self.spec.condition {
-            let rows = &self.rows;
-            self.found.retain(|&other| rows.holds(1, &in_order(side, id, other)));
-        }
-        if !self.found.is_empty() && self.waits.takes(hash) {
+        let has_partner = match self.spec.kinds[1].shows() {
+            true => self.find_partners(side, (hash, key), (id, time), stays),
+            false => self.settle_partners(side, (hash, key), (id, time), stays),
+        };
+        if has_partner && self.waits.takes(hash) {
             let (rows, found, other) = (&self.rows, &self.found, side.other().index());
             self.waits.take(side, time, found.len(), |partner| rows.time(other, found[partner]));
         }
-        self.accounts[own].open += 1;
-        self.pair(side, id, time.max(self.oldest_late()));
-        if !self.found.is_empty() {
+        if has_partner {
             self.meets(own, id);
             if !stays {
                 self.met[own].remove(id);
@@ -179,6 +186,29 @@ impl<K: Key> IntervalJoin<K> {
         }
     }
 
+    // Takes a row in, if it stays, and tells the pairs that it makes; returns whether there is one.
+    #[inline]
+    fn find_partners(
+        &mut self,
+        side: Side,
+        (hash, key): (u64, K),
+        (id, time): (RowId, EventTime),
+        stays: bool,
+    ) -> bool {
+        let span = self.spec.bounds.partners(side, time);
+        if stays {
+            self.line.insert_and_find(hash, key, (side, time, id), span, &mut self.found);
+        } else {
+            self.line.within(hash, &key, side.other(), span, &mut self.found);
+        }
+        if self.spec.condition {
+            let rows = &self.rows;
+            self.found.retain(|&other| rows.holds(1, &in_order(side, id, other)));
+        }
+        self.pair(side, id, time.max(self.oldest_late()));
+        !self.found.is_empty()
+    }
+
     // Whether rows of this side may come out by themselves long after they came, as results or aside.
     fn may_come_out(&self, side: Side) -> bool {
         self.gaps[side.index()].waits() || self.read[side.index()] && !self.pads(side)
@@ -187,32 +217,25 @@ impl<K: Key> IntervalJoin<K> {
     // Tells what a row gives with the partners that it has found, in order of their times.
     #[inline]
     fn pair(&mut self, side: Side, id: RowId, cause: EventTime) {
-        let other_side = side.other().index();
         for index in 0..self.found.len() {
             let other = self.found[index];
-            let first = self.meets(other_side, other);
-            if first && self.gaps[other_side].stands(other) {
-                self.combos.push(self.padded(side.other(), other, RowKind::Delete, cause));
-            }
-            if first {
-                self.gaps[other_side].close(other);
-            }
-            let tells = match self.spec.kinds[1] {
-                Kind::Required | Kind::Optional => true,
-                // A left row comes out with the first of its partners.
-                Kind::Exists => {
-                    if side == Side::Left {
-                        index == 0
-                    } else {
-                        first
-                    }
-                }
-                Kind::NotExists => false,
-            };
-            if tells {
-                self.combos.push(Combo { ids: in_order(side, id, other), kind: RowKind::Insert, cause });
-            }
+            self.meet_first(side.other(), other, cause);
+            self.combos.push(Combo { ids: in_order(side, id, other), kind: RowKind::Insert, cause });
         }
+    }
+
+    // A row that is held meets a partner, before which the gap beside it goes; returns whether it is the first.
+    #[inline]
+    fn meet_first(&mut self, side: Side, id: RowId, cause: EventTime) -> bool {
+        let own = side.index();
+        let first = self.meets(own, id);
+        if first && self.gaps[own].stands(id) {
+            self.combos.push(self.padded(side, id, RowKind::Delete, cause));
+        }
+        if first {
+            self.gaps[own].close(id);
+        }
+        first
     }
 
     // Returns whether it is the first partner that the row meets.
@@ -280,43 +303,6 @@ impl<K: Key> IntervalJoin<K> {
         }
     }
 
-    fn close(&mut self, side: Side, before: i64, out: &mut Outbox) {
-        let own = side.index();
-        let mut due = Vec::new();
-        self.closing[own].take_due(before, &mut due);
-        let (mut alone, mut gone) = (Vec::new(), Vec::new());
-        let mut told = 0;
-        for (index, &Due { at, id, hash }) in due.iter().enumerate() {
-            if let Some(next) = due.get(index + AHEAD) {
-                self.line.prefetch(next.hash);
-            }
-            if let Some(next) = due.get(index + AHEAD / 2) {
-                self.line.prefetch_entry(next.hash);
-            }
-            // A saturated close does not tell the row's time; the row itself does.
-            let time = match self.spec.bounds.time_of(side, EventTime::from_millis(at)) {
-                EventTime::MIN => self.rows.time(own, id),
-                time => time,
-            };
-            let held = self.line.remove(hash, side, time, id);
-            debug_assert!(held, "a row that closes is held");
-            if self.met[own].remove(id) {
-                gone.push(id);
-            } else if self.gaps[own].stands(id) {
-                told += 1;
-                gone.push(id);
-            } else {
-                alone.push(id);
-            }
-            self.gaps[own].close(id);
-        }
-        self.accounts[own].open -= told;
-        self.accounts[own].unmatched += told;
-        self.rows.discard(own, &gone);
-        self.leave_alone(side, &alone, out);
-        self.select(out);
-    }
-
     // Tells the gaps whose delay is over.
     fn tell_due(&mut self, cx: &mut Cx<'_>) {
         for side in [Side::Left, Side::Right] {
@@ -348,27 +334,40 @@ impl<K: Key> Operator for IntervalJoin<K> {
     fn on_batch(&mut self, input: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
         // What is due is told before anything comes.
         self.tell_due(cx);
-        let side = if input.0 == 0 { Side::Left } else { Side::Right };
+        self.coming = if input.0 == 0 { Side::Left } else { Side::Right };
         self.read = [0, 1].map(|input| cx.out.wants(unmatched_port(input)));
         let late_before = match self.spec.late_rows {
             LateRows::Aside => cx.watermark,
             LateRows::Join => Watermark::NONE,
         };
-        let mut arrivals = std::mem::take(&mut self.arrivals);
-        let taken = self.rows.arrive(input.0, batch, Lateness::facts(late_before), &mut arrivals, cx.out);
-        self.take_in(side, &mut arrivals, cx);
-        self.arrivals = arrivals;
+        let lateness = Lateness::facts(late_before);
+        let taken = self.rows.arrive(input.0, batch, lateness, &mut self.arrivals, cx.out);
+        let account = &mut self.accounts[input.0];
+        account.rows += self.arrivals.rows.len() as u64 + self.arrivals.late;
+        account.late += self.arrivals.late;
+        // The next one is always the last of those that are left.
+        self.arrivals.rows.reverse();
+        self.take_in(cx);
         taken
     }
 
     fn on_watermark(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
         self.watermark = cx.watermark;
-        let before = match cx.watermark {
+        self.close_until = Some(match cx.watermark {
             Watermark::END => i64::MAX,
             at => at.time().as_millis().saturating_sub(1),
-        };
-        self.close(Side::Left, before, cx.out);
-        self.close(Side::Right, before, cx.out);
+        });
+        self.close(cx.out);
+        Ok(())
+    }
+
+    fn has_more(&self) -> bool {
+        self.close_until.is_some() || !self.arrivals.rows.is_empty()
+    }
+
+    fn on_more(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        self.take_in(cx);
+        self.close(cx.out);
         Ok(())
     }
 

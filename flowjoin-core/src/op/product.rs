@@ -186,6 +186,22 @@ pub fn result<const N: usize>(shape: &Shape, lists: &[Runs<'_>; N], emit: &mut i
     product(shape, lists, N, RowId::MISSING, emit);
 }
 
+/// As [`result`], from a place on and until `emit` says that it is enough; returns where to go on then. The first place is
+/// all zeros, and a place is good for as long as the lists stay as they are.
+pub fn result_from<const N: usize>(
+    shape: &Shape,
+    lists: &[Runs<'_>; N],
+    mut place: [usize; N],
+    emit: &mut impl FnMut(&[RowId; N]) -> bool,
+) -> Option<[usize; N]> {
+    let factors = factors(shape, lists, N, &[])?;
+    let (mut ids, wheels) = wheels(&factors);
+    for (&(input, list), &turned) in wheels.lists[..wheels.len].iter().zip(&place) {
+        ids[input] = at(list, turned);
+    }
+    (!turn_from(ids, &wheels, &mut place, emit)).then_some(place)
+}
+
 fn product<const N: usize>(
     shape: &Shape,
     lists: &[Runs<'_>; N],
@@ -193,38 +209,51 @@ fn product<const N: usize>(
     row: RowId,
     emit: &mut impl FnMut(&[RowId; N]),
 ) {
-    let fixed_row = [row];
-    let gap = [RowId::MISSING];
-    let mut factors: [Runs<'_>; N] = [(&[], &[]); N];
-    let mut any = !row.is_missing();
+    if let Some(factors) = factors(shape, lists, fixed, &[row]) {
+        let (ids, wheels) = wheels(&factors);
+        turn(ids, &wheels, emit);
+    }
+}
+
+// What is multiplied, with the list of one input fixed to a row or a gap; nothing if nothing stands.
+#[inline]
+fn factors<'a, const N: usize>(
+    shape: &Shape,
+    lists: &[Runs<'a>; N],
+    fixed: usize,
+    row: &'a [RowId],
+) -> Option<[Runs<'a>; N]> {
+    let mut factors: [Runs<'a>; N] = [(&[], &[]); N];
+    let mut any = row.first().is_some_and(|row| !row.is_missing());
     for input in 0..N {
         let empty = is_empty(lists[input]);
         factors[input] = if input == fixed {
-            (&fixed_row, &[])
+            (row, &[])
         } else if !empty && shape.hidden >> input & 1 == 0 {
             any = true;
             lists[input]
         } else if empty == (shape.may_be_empty >> input & 1 == 1) {
-            (&gap, &[])
+            (&GAP, &[])
         } else {
-            return;
+            return None;
         };
     }
-    if any {
-        odometer(&factors, emit);
-    }
+    any.then_some(factors)
 }
 
-fn odometer<const N: usize>(factors: &[Runs<'_>; N], emit: &mut impl FnMut(&[RowId; N])) {
+static GAP: [RowId; 1] = [RowId::MISSING];
+
+// The first row of each list, and the lists that turn: those of more than one row, which most are not.
+#[inline]
+fn wheels<'a, const N: usize>(factors: &[Runs<'a>; N]) -> ([RowId; N], Wheels<'a, N>) {
     let ids = std::array::from_fn(|input| at(factors[input], 0));
-    // Only lists of more than one row turn; most have one.
     let mut wheels = Wheels::default();
     for (input, &(front, back)) in factors.iter().enumerate() {
         if front.len() + back.len() > 1 {
             wheels.add(input, (front, back));
         }
     }
-    turn(ids, &wheels, emit);
+    (ids, wheels)
 }
 
 /// The lists of more than one row that a product is made of.
@@ -252,15 +281,28 @@ impl<'a, const N: usize> Wheels<'a, N> {
 
 /// Emits every choice of one row of each list, with the first of each to begin with; the rows of the other inputs stay.
 #[inline]
-pub fn turn<const N: usize>(mut ids: [RowId; N], wheels: &Wheels<'_, N>, emit: &mut impl FnMut(&[RowId; N])) {
+pub fn turn<const N: usize>(ids: [RowId; N], wheels: &Wheels<'_, N>, emit: &mut impl FnMut(&[RowId; N])) {
+    turn_from(ids, wheels, &mut [0; N], &mut |ids| {
+        emit(ids);
+        true
+    });
+}
+
+// The same from a place on, which it moves, until it is enough; returns whether there is no more.
+#[inline(always)]
+fn turn_from<const N: usize>(
+    mut ids: [RowId; N],
+    wheels: &Wheels<'_, N>,
+    turned: &mut [usize; N],
+    emit: &mut impl FnMut(&[RowId; N]) -> bool,
+) -> bool {
     let lists = &wheels.lists[..wheels.len];
-    let mut turned = [0; N];
     loop {
-        emit(&ids);
+        let goes_on = emit(&ids);
         let mut wheel = lists.len();
         loop {
             if wheel == 0 {
-                return;
+                return true;
             }
             wheel -= 1;
             let (input, list) = lists[wheel];
@@ -271,6 +313,9 @@ pub fn turn<const N: usize>(mut ids: [RowId; N], wheels: &Wheels<'_, N>, emit: &
             }
             turned[wheel] = 0;
             ids[input] = at(list, 0);
+        }
+        if !goes_on {
+            return false;
         }
     }
 }

@@ -56,13 +56,20 @@ impl<T> Agenda<T> {
 
     /// Takes out, in order, all that waits for a time before the watermark; at the end of time, all.
     pub fn take_before(&mut self, watermark: Watermark, into: &mut Vec<(EventTime, T)>) {
+        self.take_part_before(watermark, usize::MAX, into);
+    }
+
+    /// As [`take_before`](Self::take_before), but stops once it has taken `enough`: the earliest, and no time in part.
+    pub fn take_part_before(&mut self, watermark: Watermark, enough: usize, into: &mut Vec<(EventTime, T)>) {
         if self.len == 0 {
             return;
         }
         let open = std::mem::take(&mut self.open);
         self.put_back(self.number, open);
         let before = into.len();
-        while let Some(first) = self.others.first_entry() {
+        while into.len() - before < enough
+            && let Some(first) = self.others.first_entry()
+        {
             let number = *first.key();
             let whole = watermark == Watermark::END || number < bucket_of(watermark.time());
             if !whole && number > bucket_of(watermark.time()) {
@@ -141,6 +148,23 @@ mod tests {
         agenda.take_before(Watermark::END, &mut taken);
         assert_eq!(taken.last(), Some(&(at(i64::MAX), i64::MAX)));
         assert!(agenda.is_empty() && agenda.earliest().is_none());
+    }
+
+    #[test]
+    fn what_waits_can_be_taken_out_a_part_at_a_time() {
+        let mut agenda = Agenda::default();
+        (0..1_000i64).rev().for_each(|time| agenda.push(at(time / 2), time));
+        let (mut taken, mut parts) = (Vec::new(), Vec::new());
+        loop {
+            let before = taken.len();
+            agenda.take_part_before(Watermark::at(at(450)), 200, &mut taken);
+            if taken.len() == before {
+                break;
+            }
+            parts.push(taken.len() - before);
+        }
+        assert!(taken.is_sorted_by_key(|(time, _)| *time) && taken.len() == 900 && agenda.len() == 100);
+        assert!(parts.len() > 2 && parts.iter().all(|&part| part < 500), "{parts:?}");
     }
 
     proptest! {

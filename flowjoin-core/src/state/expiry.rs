@@ -111,12 +111,19 @@ impl Expiry {
 
     /// Takes out, in order, all that is due at or before `now`.
     pub fn take_due(&mut self, now: i64, into: &mut Vec<Due>) {
-        loop {
+        self.take_part_due(now, usize::MAX, into);
+    }
+
+    /// Takes out, in order, as many as `max` rows that are due at or before `now`, the earliest.
+    pub fn take_part_due(&mut self, now: i64, max: usize, into: &mut Vec<Due>) {
+        let full = into.len().saturating_add(max);
+        while into.len() < full {
             self.fill_front();
-            let keep = self.front.partition_point(|due| due.at > now);
-            if keep == self.front.len() {
+            let due = self.front.partition_point(|due| due.at > now);
+            if due == self.front.len() {
                 break;
             }
+            let keep = due.max(self.front.len().saturating_sub(full - into.len()));
             self.len -= self.front.len() - keep;
             into.extend(self.front.drain(keep..).rev());
         }
@@ -225,6 +232,18 @@ mod tests {
                 prop_assert_eq!(expiry.len(), model.len());
             }
         }
+    }
+
+    #[test]
+    fn rows_that_are_due_can_be_taken_out_a_part_at_a_time() {
+        let mut expiry = Expiry::new(256_000);
+        (0..100).for_each(|n| expiry.push(due(i64::from(n) * 70, n)));
+        let mut taken = Vec::new();
+        for part in [7, 0, 40, 40] {
+            expiry.take_part_due(5_600, part, &mut taken);
+        }
+        assert_eq!(taken, (0..81).map(|n| due(i64::from(n) * 70, n)).collect::<Vec<_>>());
+        assert_eq!(expiry.len(), 19);
     }
 
     #[test]

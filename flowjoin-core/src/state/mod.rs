@@ -12,6 +12,7 @@ mod expiry;
 mod grouping;
 mod met;
 mod panes;
+mod queue;
 mod rows;
 mod sample;
 mod sessions;

@@ -100,13 +100,18 @@ impl<K: Key> Panes<K> {
         }
     }
 
-    /// Takes out the pane that ends with this time; its rows are handed over, one after the other.
-    pub fn remove(&mut self, last: i128, mut each: impl FnMut(Logged<K>)) {
+    /// The rows of the pane that ends with this time, in order of arrival.
+    pub fn rows_at(&self, last: i128) -> &[Logged<K>] {
+        self.by_last.get(&last).map_or(&[], |&place| &self.panes[place].rows)
+    }
+
+    /// Lets the pane go that ends with this time.
+    pub fn remove(&mut self, last: i128) {
         let Some(place) = self.by_last.remove(&last) else { return };
         self.hint = None;
         let pane = &mut self.panes[place];
         pane.index = None;
-        pane.rows.drain(..).for_each(&mut each);
+        pane.rows.clear();
         // The next pane will need about as much.
         if self.free.len() >= SPARE {
             pane.rows = Vec::new();
@@ -212,8 +217,9 @@ mod tests {
         for id in 0..5 {
             panes.log(9, row(1, id, 0));
         }
-        let mut gone = Vec::new();
-        panes.remove(9, |row| gone.push(row.id.index()));
+        let gone: Vec<_> = panes.rows_at(9).iter().map(|row| row.id.index()).collect();
+        panes.remove(9);
+        assert!(panes.rows_at(9).is_empty());
         assert_eq!((gone, panes.first_from(i128::MIN)), (vec![0, 1, 2, 3, 4], None));
         panes.log(9, row(1, 7, 0));
         assert_eq!(of(&mut panes, 9, 9, 1), [vec![7], vec![]]);

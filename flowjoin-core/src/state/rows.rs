@@ -3,10 +3,11 @@
 //! The first row of each input stands in the entry itself, with a presence bit an input, so that one look-up answers
 //! "is there a match" whatever N is. A list of more than one row is spilled to a block of ids beside the table.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::num::NonZero;
 
 use super::RowId;
+use super::queue::Queue;
 use super::table::{Place, Table, prefetch};
 use crate::key::Key;
 
@@ -35,7 +36,7 @@ pub struct Lists<const N: usize> {
 pub struct Spill {
     blocks: Vec<Block>,
     free_blocks: Vec<u32>,
-    queues: Vec<VecDeque<RowId>>,
+    queues: Vec<Queue>,
     free_queues: Vec<u32>,
 }
 
@@ -164,6 +165,15 @@ impl<const N: usize> Lists<N> {
         true
     }
 
+    /// As [`contains`](Self::contains), and with little to look at however long the list is.
+    fn has(&self, input: usize, id: RowId, spill: &mut Spill) -> bool {
+        let reference = self.first[input];
+        match self.many >> input & 1 == 1 && is_queue(reference) {
+            true => spill.queues[number(reference)].position(id).is_some(),
+            false => self.contains(input, id, spill),
+        }
+    }
+
     /// Whether the list of an input has this row.
     pub fn contains(&self, input: usize, id: RowId, spill: &Spill) -> bool {
         let (front, back) = self.list(input, spill);
@@ -224,7 +234,7 @@ impl Spill {
     // Returns the reference to the list, which moves when a block is full.
     fn append(&mut self, reference: RowId, id: RowId) -> RowId {
         if is_queue(reference) {
-            self.queues[number(reference)].push_back(id);
+            self.queues[number(reference)].push(id);
             return reference;
         }
         let block = &mut self.blocks[number(reference)];
@@ -232,7 +242,7 @@ impl Spill {
             *room = id;
             return reference;
         }
-        let queue: VecDeque<RowId> = block.iter().copied().chain([id]).collect();
+        let queue: Queue = block.iter().copied().chain([id]).collect();
         self.free_blocks.push(number(reference) as u32);
         let index = match self.free_queues.pop() {
             Some(index) => {
@@ -251,13 +261,14 @@ impl Spill {
         let index = number(reference);
         if is_queue(reference) {
             let queue = &mut self.queues[index];
-            let Some(position) = queue.iter().position(|&other| other == id) else { return Removed::NotThere };
+            let Some(position) = queue.position(id) else { return Removed::NotThere };
             queue.remove(position);
-            if queue.len() > 1 {
+            let (front, back) = queue.rows();
+            if front.len() + back.len() > 1 {
                 return Removed::Left;
             }
-            let last = queue.pop_front().unwrap_or(RowId::MISSING);
-            *queue = VecDeque::new();
+            let last = front.first().or(back.first()).copied().unwrap_or(RowId::MISSING);
+            *queue = Queue::default();
             self.free_queues.push(index as u32);
             return Removed::LeftOne(last);
         }
@@ -276,7 +287,7 @@ impl Spill {
     #[inline]
     fn list(&self, reference: RowId) -> Runs<'_> {
         if is_queue(reference) {
-            return self.queues[number(reference)].as_slices();
+            return self.queues[number(reference)].rows();
         }
         let block = &self.blocks[number(reference)];
         let rows = block.iter().position(|row| row.is_missing()).unwrap_or(block.len());
@@ -293,8 +304,8 @@ impl Spill {
 
     /// Bytes taken.
     pub fn bytes(&self) -> u64 {
-        let ids: usize = self.queues.iter().map(|list| list.capacity() * size_of::<RowId>()).sum();
-        let queues = self.queues.capacity() * size_of::<VecDeque<RowId>>();
+        let ids: usize = self.queues.iter().map(Queue::bytes).sum();
+        let queues = self.queues.capacity() * size_of::<Queue>();
         let free = (self.free_blocks.capacity() + self.free_queues.capacity()) * size_of::<u32>();
         (ids + queues + self.blocks.capacity() * size_of::<Block>() + free) as u64
     }
@@ -306,10 +317,20 @@ impl<K: Key, const N: usize> KeyedRows<K, N> {
         self.bytes(Spill::bytes)
     }
 
+    /// The place of the key of a row, by its hash and id, if it is held.
+    pub fn place_of(&mut self, hash: u64, input: usize, id: RowId) -> Option<Place> {
+        // As a rule no other key has this hash: then there is one list to look into.
+        let Some(place) = self.find_lone(hash) else {
+            return self.find_by(hash, |lists, spill| lists.contains(input, id, spill));
+        };
+        let (lists, spill) = self.at(place);
+        lists.has(input, id, spill).then_some(place)
+    }
+
     /// Takes a row out of the list of an input, by its hash and id; the entry goes when all its lists are empty.
     /// Returns its place, or none when the entry has gone, if the row was there.
     pub fn take_row(&mut self, hash: u64, input: usize, id: RowId) -> Option<Option<Place>> {
-        let place = self.find_by(hash, |lists, spill| lists.contains(input, id, spill))?;
+        let place = self.place_of(hash, input, id)?;
         let (lists, spill) = self.at(place);
         lists.remove(input, id, spill);
         if lists.present() == 0 {
@@ -384,6 +405,7 @@ impl<K: Key, const N: usize> Hushed<K, N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::VecDeque;
 
     fn rows<const N: usize>(lists: &Lists<N>, input: usize, spill: &Spill) -> Vec<usize> {
         let (front, back) = lists.list(input, spill);
@@ -423,6 +445,23 @@ mod tests {
             }
             assert_eq!(rows(&lists, 0, &spill), Vec::from(model.clone()));
         }
+    }
+
+    #[test]
+    fn a_row_is_found_by_its_hash_though_another_key_has_it_too() {
+        let mut table: KeyedRows<u8, 1> = KeyedRows::default();
+        let mut put = |key: u8, ids: std::ops::Range<u32>| {
+            let place = table.upsert(5, key);
+            let (lists, spill) = table.at(place);
+            ids.for_each(|id| {
+                lists.push(0, RowId::new(id), spill);
+            });
+            (table.place_of(5, 0, RowId::new(3)), table.place_of(5, 0, RowId::new(700)), place)
+        };
+        let (three, none, one) = put(1, 0..600);
+        assert_eq!((three, none), (Some(one), None));
+        let (three, seven_hundred, other) = put(2, 600..1_200);
+        assert_eq!((three, seven_hundred), (Some(one), Some(other)));
     }
 
     #[test]

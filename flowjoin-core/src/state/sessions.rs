@@ -5,85 +5,113 @@
 //! of a session is given to another one only when none of its notes is left.
 //!
 //! What has come out of a session is remembered by parts: the rows that came out together make a part, and bridging two
-//! sessions that have come out makes one with two parts.
+//! sessions that have come out makes one with two parts. Parts are stretches of the members, which are in the order in
+//! which they came in; as a rule there is one, at the beginning.
 
-use super::{Due, Expiry, KeyedRows, RowId};
+use std::ops::Range;
+
+use super::{Due, Expiry, RowId, Side, Timeline};
 use crate::key::Key;
+use crate::time::EventTime;
 
-/// All sessions, by key.
+/// All sessions, by key; with each, what else is kept of its first part.
 #[derive(Debug)]
-pub struct Sessions<K: Key> {
+pub struct Sessions<K: Key, E> {
     gap: i64,
-    // The numbers of the sessions of a key, as if they were rows.
-    table: KeyedRows<K, 1>,
-    slots: Vec<Slot>,
+    // The numbers of the sessions of a key, as if they were rows of the time at which they begin.
+    line: Timeline<K, 1>,
+    slots: Vec<Slot<E>>,
     free: Vec<u32>,
     calendar: Expiry,
     spare: Vec<Vec<Member>>,
 }
 
 #[derive(Debug)]
-struct Slot {
-    session: Option<Session>,
+struct Slot<E> {
+    session: Option<Session<E>>,
     // How many notes of it are in the calendar.
     notes: u32,
 }
 
 /// One session.
 #[derive(Debug)]
-pub struct Session {
+pub struct Session<E> {
     hash: u64,
     /// The time of its oldest row.
     pub oldest: i64,
     newest: i64,
     /// Its rows.
     pub members: Vec<Member>,
-    /// How many parts have come out apart, numbered from 1.
-    pub parts: u32,
+    // How many of them, from the first on, have come out together; and where others stand that have.
+    first_part: usize,
+    other_parts: Vec<Range<usize>>,
+    /// What else is known of its first part.
+    pub extra: Option<Box<E>>,
     /// Whether it has fired, and has not become longer since.
     pub fired: bool,
 }
 
 /// A row of a session.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Its input.
     pub input: u8,
-    /// The part with which it came out, or 0.
-    pub part: u32,
     /// Where it is.
     pub id: RowId,
 }
 
-impl Session {
+impl<E> Session<E> {
     /// The last time that lies in it, with a gap after its newest row; at the latest the end of time.
     pub fn last(&self, gap: i64) -> i64 {
         self.newest.saturating_add(gap - 1)
     }
 
-    /// Its rows of one part, or of all, as one list an input.
-    pub fn lists<const N: usize>(&self, part: Option<u32>) -> [Vec<RowId>; N] {
-        let mut lists: [Vec<RowId>; N] = std::array::from_fn(|_| Vec::new());
-        for member in self.members.iter().filter(|member| part.is_none_or(|part| member.part == part)) {
-            lists[usize::from(member.input)].push(member.id);
-        }
-        lists
+    /// The rows that have come out first, or none.
+    pub fn first_part(&self) -> &[Member] {
+        &self.members[..self.first_part]
+    }
+
+    /// The rows of each other part.
+    pub fn other_parts(&self) -> impl Iterator<Item = &[Member]> {
+        self.other_parts.iter().map(|part| &self.members[part.clone()])
+    }
+
+    /// The rows that have not come out.
+    pub fn unsaid(&self) -> impl Iterator<Item = &Member> {
+        let begins = std::iter::once(self.first_part).chain(self.other_parts.iter().map(|part| part.end));
+        let ends = self.other_parts.iter().map(|part| part.start).chain([self.members.len()]);
+        begins.zip(ends).flat_map(|(begin, end)| &self.members[begin..end])
+    }
+
+    /// Whether nothing of it has come out.
+    pub fn is_new(&self) -> bool {
+        self.first_part == 0 && self.other_parts.is_empty()
     }
 
     /// Notes that all its rows have come out.
     pub fn has_fired(&mut self) {
         self.fired = true;
-        self.parts = 1;
-        self.members.iter_mut().for_each(|member| member.part = 1);
+        self.first_part = self.members.len();
+        self.other_parts.clear();
+    }
+
+    // Takes in what another one holds.
+    fn append(&mut self, other: &Session<E>) {
+        let offset = self.members.len();
+        self.newest = self.newest.max(other.newest);
+        self.members.extend(&other.members);
+        let first = (other.first_part > 0).then_some(0..other.first_part);
+        let parts = first.into_iter().chain(other.other_parts.iter().cloned());
+        self.other_parts.extend(parts.map(|part| part.start + offset..part.end + offset));
     }
 }
 
-impl<K: Key> Sessions<K> {
+impl<K: Key, E> Sessions<K, E> {
     /// No session yet, of which each ends a gap after its newest row.
-    pub fn new(gap: i64) -> Sessions<K> {
+    pub fn new(gap: i64) -> Sessions<K, E> {
         Sessions {
             gap,
-            table: KeyedRows::default(),
+            line: Timeline::default(),
             slots: Vec::new(),
             free: Vec::new(),
             calendar: Expiry::new(gap),
@@ -91,40 +119,38 @@ impl<K: Key> Sessions<K> {
         }
     }
 
-    /// Finds the sessions that a row of this key and time belongs to: those with less than a gap to it.
+    /// Finds the sessions that a row of this key and time belongs to, in order of time: those with less than a gap to it.
+    /// As there is a gap between any two, these can only be the last that begins at or before it, and the next.
     #[inline]
     pub fn touched(&mut self, hash: u64, key: &K, time: i64, found: &mut Vec<RowId>) {
         found.clear();
-        let Some(place) = self.table.find(hash, key) else { return };
-        let (lists, spill) = self.table.view(place);
-        let (front, back) = lists.list(0, spill);
-        let touches = |&&id: &&RowId| {
+        self.line.around(hash, key, Side::Left, EventTime::from_millis(time), found);
+        found.retain(|id| {
             let session = self.slots[id.index()].session.as_ref();
             session.is_some_and(|session| {
                 time.saturating_sub(session.newest) < self.gap && session.oldest.saturating_sub(time) < self.gap
             })
-        };
-        found.extend(front.iter().chain(back).filter(touches));
+        });
     }
 
     /// Begins a session with a row that touches none.
     pub fn begin(&mut self, hash: u64, key: K, time: i64) -> RowId {
         let members = self.spare.pop().unwrap_or_default();
-        let session = Session { hash, oldest: time, newest: time, members, parts: 0, fired: false };
+        let (oldest, newest, other_parts) = (time, time, Vec::new());
+        let session = Session { hash, oldest, newest, members, first_part: 0, other_parts, extra: None, fired: false };
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { session: None, notes: 0 });
             (self.slots.len() - 1) as u32
         });
         self.slots[number as usize].session = Some(session);
         let id = RowId::new(number);
-        let place = self.table.upsert(hash, key);
-        let (lists, spill) = self.table.at(place);
-        lists.push(0, id, spill);
+        let place = self.line.upsert(hash, key);
+        self.line.insert(place, (Side::Left, EventTime::from_millis(time), id), false);
         id
     }
 
     /// The session of a number.
-    pub fn at(&mut self, id: RowId) -> &mut Session {
+    pub fn at(&mut self, id: RowId) -> &mut Session<E> {
         self.slots[id.index()].session.as_mut().expect("only sessions that are there are asked for")
     }
 
@@ -132,34 +158,37 @@ impl<K: Key> Sessions<K> {
     #[inline]
     pub fn extend(&mut self, id: RowId, time: i64) {
         let session = self.at(id);
-        session.oldest = session.oldest.min(time);
         session.newest = session.newest.max(time);
+        self.begin_at(id, time);
     }
 
-    /// Makes one session of two.
+    // Lets a session begin at a time, if that is before it does.
+    #[inline]
+    fn begin_at(&mut self, id: RowId, time: i64) {
+        let session = self.at(id);
+        if time < session.oldest {
+            let (hash, oldest) = (session.hash, std::mem::replace(&mut session.oldest, time));
+            let (from, to) = (EventTime::from_millis(oldest), EventTime::from_millis(time));
+            self.line.move_to(hash, Side::Left, (from, id), to);
+        }
+    }
+
+    /// Makes one session of two; that costs as much as the one has rows that is taken in.
     pub fn absorb(&mut self, into: RowId, from: RowId) {
         let Some(other) = self.take(from) else { return };
-        let session = self.at(into);
-        session.oldest = session.oldest.min(other.oldest);
-        session.newest = session.newest.max(other.newest);
-        let parts = session.parts;
-        let renumbered = other.members.iter().map(|member| match member.part {
-            0 => *member,
-            part => Member { part: part + parts, ..*member },
-        });
-        session.members.extend(renumbered);
-        session.parts += other.parts;
+        self.begin_at(into, other.oldest);
+        self.at(into).append(&other);
         self.spare(other.members);
     }
 
     /// Takes a session out.
-    pub fn take(&mut self, id: RowId) -> Option<Session> {
+    pub fn take(&mut self, id: RowId) -> Option<Session<E>> {
         let slot = &mut self.slots[id.index()];
         let session = slot.session.take()?;
         if slot.notes == 0 {
             self.free.push(id.index() as u32);
         }
-        self.table.take_row(session.hash, 0, id);
+        self.line.remove(session.hash, Side::Left, EventTime::from_millis(session.oldest), id);
         Some(session)
     }
 
@@ -200,12 +229,14 @@ impl<K: Key> Sessions<K> {
         true
     }
 
-    /// Bytes taken.
-    pub fn bytes(&self) -> u64 {
-        let of = |slot: &Slot| slot.session.as_ref().map_or(0, |session| session.members.capacity());
+    /// Bytes taken; the function tells those of what else is kept.
+    pub fn bytes(&self, of_extra: impl Fn(&E) -> u64) -> u64 {
+        let extra = self.slots.iter().filter_map(|slot| slot.session.as_ref()?.extra.as_deref());
+        let extra: u64 = extra.map(of_extra).sum();
+        let of = |slot: &Slot<E>| slot.session.as_ref().map_or(0, |session| session.members.capacity());
         let members = self.slots.iter().map(of).sum::<usize>() + self.spare.iter().map(Vec::capacity).sum::<usize>();
-        let slots = self.slots.capacity() * size_of::<Slot>() + self.free.capacity() * 4;
-        self.table.total_bytes() + self.calendar.bytes() + (slots + members * size_of::<Member>()) as u64
+        let slots = self.slots.capacity() * size_of::<Slot<E>>() + self.free.capacity() * 4;
+        self.line.bytes() + self.calendar.bytes() + extra + (slots + members * size_of::<Member>()) as u64
     }
 }
 
@@ -216,7 +247,9 @@ const SPARE: usize = 1_024;
 mod tests {
     use super::*;
 
-    fn touched(sessions: &mut Sessions<u8>, time: i64) -> Vec<usize> {
+    type Sessions = super::Sessions<u8, ()>;
+
+    fn touched(sessions: &mut Sessions, time: i64) -> Vec<usize> {
         let mut found = Vec::new();
         sessions.touched(3, &1, time, &mut found);
         found.iter().map(|id| id.index()).collect()
@@ -234,6 +267,29 @@ mod tests {
         assert_eq!((touched(&mut sessions, 7), sessions.at(first).last(5)), (vec![0, 1], 7));
     }
 
+    // Were all sessions of the key looked at for each row, this would take minutes.
+    #[test]
+    fn a_key_with_very_many_sessions_is_as_quick_as_any() {
+        let mut sessions = Sessions::new(5);
+        let count = 200_000i64;
+        // In no order, and ten apart.
+        for n in 0..count {
+            sessions.begin(3, 1u8, n * 7_919 % count * 10);
+        }
+        for n in 0..count {
+            let time = n * 10;
+            assert_eq!(touched(&mut sessions, time + 5), [0usize; 0]);
+            let found = touched(&mut sessions, time + 3);
+            assert_eq!(found.len(), 1);
+            sessions.extend(RowId::new(found[0] as u32), time - 1);
+            assert_eq!(touched(&mut sessions, time - 5), found);
+        }
+        for n in 0..count {
+            assert!(sessions.take(RowId::new(n as u32)).is_some());
+        }
+        assert!(sessions.line.is_empty());
+    }
+
     #[test]
     fn sessions_at_the_ends_of_time_do_not_touch() {
         let mut sessions = Sessions::new(i64::MAX);
@@ -248,13 +304,18 @@ mod tests {
     fn a_number_is_given_away_when_no_note_of_it_is_left() {
         let mut sessions = Sessions::new(5);
         let (one, two) = (sessions.begin(3, 1, 0), sessions.begin(3, 1, 8));
-        sessions.at(two).members.push(Member { input: 1, part: 1, id: RowId::new(9) });
-        (sessions.at(one).parts, sessions.at(two).parts) = (1, 1);
+        let member = |id| Member { input: 1, id: RowId::new(id) };
+        sessions.at(one).members.push(member(7));
+        sessions.at(two).members.push(member(9));
+        [one, two].into_iter().for_each(|id| sessions.at(id).has_fired());
+        sessions.at(one).members.push(member(8));
         sessions.note(one, 4);
         sessions.note(two, 12);
         sessions.absorb(one, two);
         let session = sessions.at(one);
-        assert_eq!((session.last(5), session.parts, session.members[0].part), (12, 2, 2));
+        assert_eq!((session.last(5), session.first_part()), (12, &[member(7)][..]));
+        assert_eq!(session.other_parts().collect::<Vec<_>>(), [[member(9)]]);
+        assert_eq!(session.unsaid().collect::<Vec<_>>(), [&member(8)]);
         assert_eq!(sessions.begin(3, 1, 90).index(), 2);
         let mut noted = Vec::new();
         assert!(sessions.take_noted(11, &mut noted) && noted.len() == 1 && noted[0].id == one);
@@ -262,6 +323,7 @@ mod tests {
         assert!(sessions.take_noted(12, &mut noted) && noted.is_empty());
         assert_eq!(sessions.begin(3, 1, 80), two);
     }
+
     #[test]
     fn a_session_that_was_noted_twice_for_one_time_is_looked_at_once() {
         let mut sessions = Sessions::new(5);

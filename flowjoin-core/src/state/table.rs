@@ -193,6 +193,25 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         self.probe(hash, |other, _, _| other == key)
     }
 
+    /// The place of the only entry that can have this hash; none if there is none, or more than one.
+    pub fn find_lone(&self, hash: u64) -> Option<Place> {
+        let group = KeyGroup::of(hash).index();
+        let index = &self.indexes[group];
+        let tag = hash as u32;
+        let mut slot = home(tag, index.len());
+        let mut lone = None;
+        loop {
+            let mark = *index.get(slot)?;
+            if mark.is_free() {
+                return lone;
+            }
+            if mark.tag == tag && lone.replace(Place { shard: group as u32, entry: mark.entry, tag }).is_some() {
+                return None;
+            }
+            slot = (slot + 1) & (index.len() - 1);
+        }
+    }
+
     /// The place of the entry, among those of this hash, that the test holds for.
     #[inline]
     pub fn find_by(&self, hash: u64, test: impl Fn(&E, &S) -> bool) -> Option<Place> {
@@ -461,6 +480,7 @@ mod tests {
             let place = table.upsert(7, key.to_string());
             *table.at(place).0 = n as u8;
         }
+        assert_eq!((table.find_lone(7), table.find_lone(8)), (None, None));
         let place = table.find(7, &"b".to_string()).unwrap();
         assert_eq!(table.remove(place), ("b".to_string(), 1));
         let place = table.find_by(7, |&entry, ()| entry == 2).unwrap();
@@ -475,5 +495,7 @@ mod tests {
         let place = table.upsert_guessed(7, "d".to_string(), guess);
         assert_eq!((table.key_at(place).as_str(), table.len()), ("d", 2));
         assert!(table.find(7, &"b".to_string()).is_none());
+        table.remove(place);
+        assert_eq!(table.find_lone(7), table.find(7, &"a".to_string()));
     }
 }

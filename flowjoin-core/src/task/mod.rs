@@ -150,6 +150,11 @@ enum Event {
     More {
         node: usize,
     },
+    /// All inputs of an operator are idle or have ended, and what had to be done before is done.
+    Status {
+        node: usize,
+        status: Progress,
+    },
 }
 
 impl Task {
@@ -347,6 +352,7 @@ impl Task {
                     return Ok(());
                 }
                 Event::More { node } => self.call_in_parts(node, now, |node, cx| node.op.on_more(cx))?,
+                Event::Status { node, status } => self.on_status(node, status, now)?,
                 Event::Progress { node, input, channel, progress } => {
                     let heard = self.nodes[node].hear(input, channel, progress);
                     self.on_aside(node, input, heard, now)?;
@@ -376,10 +382,21 @@ impl Task {
             self.nodes[position].rest = Rest::Awake;
             self.forward(position, Progress::Active);
         }
+        let waiting = self.queue.len();
         if merged.watermark.is_some() {
-            self.call(position, now, |node, cx| node.op.on_watermark(cx))?;
+            self.call_limited(position, now, |node, cx| node.op.on_watermark(cx))?;
         }
-        let Some(status) = merged.status else { return Ok(()) };
+        match merged.status {
+            Some(status) if self.nodes[position].op.has_more() => {
+                self.leave_more(position, waiting, Some(Event::Status { node: position, status }));
+            }
+            Some(status) => self.on_status(position, status, now)?,
+            None => self.leave_more(position, waiting, None),
+        }
+        Ok(())
+    }
+
+    fn on_status(&mut self, position: usize, status: Progress, now: ProcTime) -> Result<(), TaskError> {
         match status {
             Progress::End => {
                 self.call(position, now, |node, cx| node.op.on_end(cx))?;
@@ -411,17 +428,32 @@ impl Task {
         work: impl FnOnce(&mut TaskNode, &mut Cx<'_>) -> Result<(), OpError>,
     ) -> Result<(), TaskError> {
         let waiting = self.queue.len();
+        self.call_limited(position, now, work)?;
+        self.leave_more(position, waiting, None);
+        Ok(())
+    }
+
+    fn call_limited(
+        &mut self,
+        position: usize,
+        now: ProcTime,
+        work: impl FnOnce(&mut TaskNode, &mut Cx<'_>) -> Result<(), OpError>,
+    ) -> Result<(), TaskError> {
         self.call(position, now, |node, cx| {
             cx.out.limit(true);
             let done = work(node, cx);
             cx.out.limit(false);
             done
-        })?;
+        })
+    }
+
+    // If an operator has left work for later, that comes, and then this, before all that was waiting when it was called.
+    fn leave_more(&mut self, position: usize, waiting: usize, then: Option<Event>) {
         if self.nodes[position].op.has_more() {
             self.queue.push_back(Event::More { node: position });
+            self.queue.extend(then);
             self.queue.rotate_left(waiting);
         }
-        Ok(())
     }
 
     // Calls an operator, and sends on what it sent and how far event time has come behind it.
@@ -445,6 +477,10 @@ impl Task {
         }
         for (port, batch) in sent {
             self.route(position, port, batch);
+        }
+        // How far event time has come is told behind the last of what comes before that.
+        if self.nodes[position].op.has_more() {
+            return Ok(());
         }
         if let Some(moved) = self.nodes[position].output_watermark() {
             self.forward(position, Progress::At(moved));

@@ -161,8 +161,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         for input in 0..N {
             let Some(gaps) = &mut self.gaps else { return };
             for due in gaps.take_due(input, cx.now) {
-                let place = self.table.find_by(due.hash, |lists, spill| lists.contains(input, due.id, spill));
-                let Some(place) = place else { continue };
+                let Some(place) = self.table.place_of(due.hash, input, due.id) else { continue };
                 if self.gaps.as_mut().is_some_and(|gaps| gaps.fire(input, due.id)) {
                     self.tell_waiting(place, input, due.id, self.frontier, false);
                 }

@@ -35,6 +35,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             Some(leaving) if leaving.clock == clock => leaving.expiry.take_due(now, &mut due),
             _ => return,
         }
+        if !due.is_empty() {
+            self.owes_gaps = None;
+        }
         let (mut met, mut unmet) = (Vec::new(), Vec::new());
         self.folding.begin(input);
         for (index, &Due { hash, id, .. }) in due.iter().enumerate() {
@@ -49,7 +52,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             {
                 delays.on_due(input, hash, id);
             }
-            let Some(place) = self.table.find_by(hash, |lists, spill| lists.contains(input, id, spill)) else {
+            let Some(place) = self.table.place_of(hash, input, id) else {
                 if !self.expire_null(input, id) {
                     // It was retracted before its time.
                     self.rows.release(input, id);

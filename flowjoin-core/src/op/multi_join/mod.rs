@@ -13,6 +13,7 @@ mod fold;
 mod index;
 mod leave;
 mod nulls;
+mod owed;
 mod pairs;
 mod said;
 mod spec;
@@ -21,7 +22,7 @@ mod table;
 use std::collections::BTreeMap;
 
 use super::conditional::Steps;
-use super::joined::{Combo, JoinRows, Lateness, Located};
+use super::joined::{Combo, JoinRows, Lateness, Located, unmatched_port};
 use super::product::{self, Shape, Step, Wheels};
 use super::{Cx, InputId, Operator};
 use crate::account::{Account, OpFigures};
@@ -77,6 +78,10 @@ pub struct MultiJoin<K: Key, const N: usize> {
     frontier: EventTime,
     // Rows that have left with the end, though nobody asked for them: they are not looked for.
     left: [u64; N],
+    // Which unmatched rows are read.
+    read: [bool; N],
+    // Whether gaps that wait for the end are still to be told, if it is known.
+    owes_gaps: Option<bool>,
     ended: bool,
 }
 
@@ -141,6 +146,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             passing: Vec::new(),
             frontier: EventTime::MIN,
             left: [0; N],
+            read: [false; N],
+            owes_gaps: None,
             ended: false,
             rows,
             spec,
@@ -333,6 +340,8 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
         self.on_clock(cx)?;
         cx.out.limit(limited);
         let input = input.0;
+        self.read = std::array::from_fn(|input| cx.out.wants(unmatched_port(input)));
+        self.owes_gaps = None;
         let lateness = match self.spec.changes[input] {
             true => Lateness::changes(cx.watermark),
             false => Lateness::facts(cx.watermark),
@@ -361,7 +370,9 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
         if cx.watermark != Watermark::END {
             self.frontier = cx.watermark.time();
         }
+        let limited = cx.out.limit(false);
         self.expire(Clock::Event, cx.watermark.time().as_millis(), cx.out);
+        cx.out.limit(limited);
         Ok(())
     }
 
@@ -375,6 +386,10 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
         self.ended = true;
         self.end(cx.out);
         Ok(())
+    }
+
+    fn owes(&mut self) -> bool {
+        !self.ended && (self.owes_rows() || self.owes_gaps())
     }
 
     fn deadline(&mut self) -> Option<ProcTime> {

@@ -47,6 +47,25 @@ fn check_result<const N: usize>(kinds: &[Kind; N], lists: &[Vec<RowId>; N]) {
     assert_eq!(found, expected, "{kinds:?} {lists:?}");
 }
 
+// A result that is told so many combinations at a time is the same in the same order.
+fn check_parts<const N: usize>(kinds: &[Kind; N], lists: &[Vec<RowId>; N]) {
+    let (shape, lists) = (Shape::of(kinds), runs(lists));
+    let mut whole = Vec::new();
+    super::result(&shape, &lists, &mut |ids| whole.push(*ids));
+    for part in 1..4 {
+        let (mut found, mut place) = (Vec::new(), Some([0; N]));
+        while let Some(from) = place {
+            let until = found.len() + part;
+            place = result_from(&shape, &lists, from, &mut |ids| {
+                found.push(*ids);
+                found.len() < until
+            });
+            assert!(found.len() <= until && (place.is_none() || found.len() == until));
+        }
+        assert_eq!(found, whole, "{kinds:?} {lists:?} {part}");
+    }
+}
+
 fn check_change<const N: usize>(kinds: &[Kind; N], stay: &[Vec<RowId>; N], input: usize, pairs: &[Pair]) {
     let [before, after] = changes::before_and_after(stay, input, pairs);
     let mut outs = Vec::new();
@@ -60,6 +79,7 @@ fn all_shapes<const N: usize>() {
     for lists in lists_up_to_two::<N>() {
         for kinds in every_kinds::<N>() {
             check_result(&kinds, &lists);
+            check_parts(&kinds, &lists);
             for input in 0..N {
                 check_step(&kinds, &lists, input, true);
                 check_step(&kinds, &lists, input, false);

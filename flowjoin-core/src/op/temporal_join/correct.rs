@@ -3,7 +3,7 @@
 //! A version of time t that comes late changes what held from t until the next version of its key; so the probes that are
 //! kept in between are told anew. Before it, one version held in all that time: the one before it.
 
-use super::{PROBES, Probe, TemporalJoin};
+use super::{COMBOS_MAX, PART, PROBES, Probe, TemporalJoin};
 use crate::change::RowKind;
 use crate::key::Key;
 use crate::op::Outbox;
@@ -104,26 +104,37 @@ impl<K: Key> TemporalJoin<K> {
         }
     }
 
-    /// Lets go of the probes that are corrected no more. What they found is what stands.
-    pub(super) fn let_go(&mut self, out: &mut Outbox) {
+    /// Lets go of the probes that are corrected no more; returns false when the outbox is full. What they found is what
+    /// stands.
+    pub(super) fn let_go(&mut self, out: &mut Outbox) -> bool {
         let horizon = match self.watermark {
             Watermark::END => Watermark::END,
             _ => Watermark::at(self.horizon()),
         };
-        let Some(kept) = &mut self.kept else { return };
-        let mut due = std::mem::take(&mut self.due);
-        kept.leaving.take_before(horizon, &mut due);
-        for (time, Probe { key, hash, id }) in due.drain(..) {
-            let Some(kept) = &mut self.kept else { break };
+        loop {
+            let Some(kept) = &mut self.kept else { return true };
+            let Some((time, Probe { key, hash, id })) = self.due.pop() else {
+                kept.leaving.take_part_before(horizon, PART, &mut self.due);
+                if self.due.is_empty() {
+                    self.select(out);
+                    return true;
+                }
+                self.due.reverse();
+                continue;
+            };
             kept.line.remove(hash, Side::Left, time, id);
             if kept.matched.remove(id) {
                 self.told.push(id);
-                continue;
+            } else {
+                let found = self.versions.at(hash, &key, time);
+                self.part_with(id, found);
             }
-            let found = self.versions.at(hash, &key, time);
-            self.part_with(id, found);
+            if self.told.len() + self.alone.iter().map(Vec::len).sum::<usize>() >= COMBOS_MAX {
+                self.select(out);
+                if out.is_full() {
+                    return false;
+                }
+            }
         }
-        self.due = due;
-        self.select(out);
     }
 }

@@ -44,7 +44,10 @@ pub struct TemporalJoin<K: Key> {
     kept: Option<Kept<K>>,
     accounts: [Account; 2],
     watermark: Watermark,
+    // What the watermark that has come last still has to do.
+    to_do: Option<ToDo>,
     arrivals: Arrivals<K>,
+    // Probes that have been taken out of those that wait, or of those that are kept, the last one first.
     due: Vec<(EventTime, Probe<K>)>,
     combos: Vec<Combo<2>>,
     // Probes that are dropped once the combinations that name them have been selected, and versions likewise.
@@ -60,6 +63,15 @@ struct Probe<K> {
     key: K,
     hash: u64,
     id: RowId,
+}
+
+// What is to be done as the watermark moves, in this order.
+#[derive(Clone, Copy, Debug)]
+enum ToDo {
+    // Probes before it are told.
+    Tell(Watermark),
+    // Probes that are corrected no more are let go, and versions that are not needed any more are dropped.
+    LetGo,
 }
 
 const PROBES: usize = 0;
@@ -78,6 +90,7 @@ impl<K: Key> TemporalJoin<K> {
             kept: spec.correct.map(Kept::new),
             accounts: [Account::default(); 2],
             watermark: Watermark::NONE,
+            to_do: None,
             arrivals: Arrivals::default(),
             due: Vec::new(),
             combos: Vec::new(),
@@ -164,22 +177,50 @@ impl<K: Key> TemporalJoin<K> {
         }
     }
 
-    // Looks up all that waits for a time before the watermark.
-    fn tell(&mut self, watermark: Watermark, out: &mut Outbox) {
-        let mut due = std::mem::take(&mut self.due);
-        self.waiting.take_before(watermark, &mut due);
-        let mut probes = due.drain(..);
-        while let Some((time, probe)) = probes.next() {
-            self.prefetch(probes.as_slice(), |(_, probe)| probe.hash);
-            let found = self.versions.at(probe.hash, &probe.key, time);
-            self.tell_probe(time, probe, found);
-            if self.combos.len() + self.told.len() >= COMBOS_MAX {
-                self.select(out);
-            }
+    // Does what there is to do, until the outbox is full.
+    fn go_on(&mut self, out: &mut Outbox) {
+        if let Some(ToDo::Tell(watermark)) = self.to_do
+            && self.tell(watermark, out)
+        {
+            self.watermark = watermark;
+            self.to_do = Some(ToDo::LetGo);
         }
-        drop(probes);
-        self.due = due;
-        self.select(out);
+        if let Some(ToDo::LetGo) = self.to_do
+            && self.let_go(out)
+        {
+            self.to_do = None;
+            self.prune(out);
+        }
+    }
+
+    // Looks up all that waits for a time before the watermark; returns false when the outbox is full.
+    fn tell(&mut self, watermark: Watermark, out: &mut Outbox) -> bool {
+        loop {
+            while let Some((time, probe)) = self.due.pop() {
+                let coming = &self.due[..];
+                if let Some(next) = coming.len().checked_sub(AHEAD) {
+                    self.versions.prefetch(coming[next].1.hash);
+                }
+                if let Some(next) = coming.len().checked_sub(AHEAD / 2) {
+                    self.versions.prefetch_entry(coming[next].1.hash);
+                }
+                let found = self.versions.at(probe.hash, &probe.key, time);
+                self.tell_probe(time, probe, found);
+                if self.combos.len() + self.told.len() >= COMBOS_MAX {
+                    self.select(out);
+                    if out.is_full() {
+                        return false;
+                    }
+                }
+            }
+            self.select(out);
+            self.waiting.take_part_before(watermark, PART, &mut self.due);
+            if self.due.is_empty() {
+                return true;
+            }
+            // The next one is always the last of those that are left.
+            self.due.reverse();
+        }
     }
 
     #[inline]
@@ -307,10 +348,17 @@ impl<K: Key> Operator for TemporalJoin<K> {
     }
 
     fn on_watermark(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
-        self.tell(cx.watermark, cx.out);
-        self.watermark = cx.watermark;
-        self.let_go(cx.out);
-        self.prune(cx.out);
+        self.to_do = Some(ToDo::Tell(cx.watermark));
+        self.go_on(cx.out);
+        Ok(())
+    }
+
+    fn has_more(&self) -> bool {
+        self.to_do.is_some()
+    }
+
+    fn on_more(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        self.go_on(cx.out);
         Ok(())
     }
 
@@ -348,6 +396,9 @@ impl<K: Key> Operator for TemporalJoin<K> {
 const REASONS: [Reason; 3] = [Reason::NeverSeen, Reason::NoVersion, Reason::Deleted];
 
 const COMBOS_MAX: usize = 1_024;
+
+/// So many probes, or a little more, are looked up together.
+const PART: usize = 4_096;
 
 /// Rows whose place is asked for ahead of use.
 const AHEAD: usize = 16;

@@ -8,6 +8,7 @@ use super::super::joined::{Combo, JoinRows};
 use super::super::kernel::{Kind, Out, Pair, is_empty, rows};
 use super::super::product::{self, Shape};
 use super::Spec;
+use super::fired::FiredRows;
 use super::windows::{CurrentWindow, Window};
 use crate::account::{Account, Reason};
 use crate::change::RowKind;
@@ -29,6 +30,8 @@ pub struct Emitter<K: Key, const N: usize> {
     steps: Option<Steps<N>>,
     met: [Bits; N],
     combos: Vec<Combo<N>>,
+    // Where to go on with the product of a key that was told in part.
+    place: Option<[usize; N]>,
     // The window that they are of, where `select` asks for it.
     shown: Option<Arc<CurrentWindow>>,
     // Rows that go once the combinations that name them have been selected.
@@ -52,6 +55,7 @@ impl<K: Key, const N: usize> Emitter<K, N> {
             steps,
             met: std::array::from_fn(|_| Bits::default()),
             combos: Vec::new(),
+            place: None,
             shown,
             matched: std::array::from_fn(|_| Vec::new()),
             unmatched: std::array::from_fn(|_| Vec::new()),
@@ -70,28 +74,66 @@ impl<K: Key, const N: usize> Emitter<K, N> {
         }
     }
 
-    /// A window of one key fires: says all that its lists make.
+    /// A window of one key fires: says all that its lists make. Returns false when the outbox is full; it then has to be
+    /// called again with the same lists before anything else.
     #[inline]
-    pub fn fire(&mut self, lists: &[Runs<'_>; N], cause: EventTime, out: &mut Outbox) {
+    pub fn fire(&mut self, lists: &[Runs<'_>; N], cause: EventTime, out: &mut Outbox) -> bool {
+        if self.steps.is_some() {
+            match self.tests_alone() {
+                true => self.fire_test(lists, cause),
+                false => self.fire_conditional(lists, cause),
+            }
+            self.select_if_many(out);
+            return true;
+        }
         let present = (0..N).filter(|&input| !is_empty(lists[input])).fold(0u16, |bits, input| bits | 1 << input);
-        let Some(steps) = &self.steps else {
-            if self.shape.required() & !present == 0 && !self.fire_single(lists, present, cause, out) {
-                self.fire_product(lists, cause, out);
-                self.meet_lists(lists, present);
+        if self.shape.required() & !present == 0 && !self.fire_single(lists, present, cause, out) {
+            if !self.fire_product(lists, cause, out) {
+                return false;
             }
-            if N == 2 && !self.kinds[1].shows() {
-                self.meet_partners(lists);
-            }
-            return;
-        };
+            self.meet_lists(lists, present);
+        }
+        self.meet_partners(lists);
+        true
+    }
+
+    // Whether there are two inputs, and rows of the second one only have to exist or not.
+    fn tests_alone(&self) -> bool {
+        N == 2 && !self.kinds[1].shows()
+    }
+
+    // Whether it is noted of rows of windows that have fired which of them have a partner there.
+    fn notes_partners(&self) -> bool {
+        N == 2 && (self.steps.is_some() || !self.kinds[1].shows())
+    }
+
+    fn fire_conditional(&mut self, lists: &[Runs<'_>; N], cause: EventTime) {
+        let Some(steps) = &self.steps else { return };
         let (rows, combos) = (&self.rows, &mut self.combos);
         let from = combos.len();
         conditional::result(steps, lists, &mut |step, ids| rows.holds(step, ids), &mut |ids| {
             combos.push(Combo { ids: *ids, kind: RowKind::Insert, cause });
         });
         self.meet_combos(from);
-        self.meet_partners(lists);
-        self.select_if_many(out);
+    }
+
+    // A row that has a partner is not looked at again, but for one of them by each that comes.
+    fn fire_test(&mut self, lists: &[Runs<'_>; N], cause: EventTime) {
+        let mut fired: FiredRows<N> = FiredRows::default();
+        rows(lists[1]).for_each(|right| fired.push(1, right));
+        let mut partners = Vec::new();
+        for left in rows(lists[0]) {
+            let (all, condition) = (&self.rows, self.steps.is_some());
+            let holds = |right| !condition || all.holds(1, &pair((0, left), right));
+            let met = fired.meet((0, left), false, holds, |right, _| partners.push(right));
+            partners.drain(..).for_each(|right| self.meet(1, right));
+            if met {
+                self.meet(0, left);
+            }
+            if met == (self.kinds[1] == Kind::Exists) {
+                self.combos.push(Combo { ids: alone(0, left), kind: RowKind::Insert, cause });
+            }
+        }
     }
 
     // Where no input has a second row, as is common, there is one result, and that takes no product. Returns whether it is so.
@@ -110,21 +152,52 @@ impl<K: Key, const N: usize> Emitter<K, N> {
     }
 
     #[inline]
-    fn fire_product(&mut self, lists: &[Runs<'_>; N], cause: EventTime, out: &mut Outbox) {
-        let (rows, combos) = (&mut self.rows, &mut self.combos);
-        product::result(&self.shape, lists, &mut |ids| {
-            combos.push(Combo { ids: *ids, kind: RowKind::Insert, cause });
-            if combos.len() >= COMBOS_MAX {
-                rows.select(combos, out);
-                combos.clear();
+    fn fire_product(&mut self, lists: &[Runs<'_>; N], cause: EventTime, out: &mut Outbox) -> bool {
+        let mut place = self.place.take().unwrap_or([0; N]);
+        loop {
+            let combos = &mut self.combos;
+            let next = product::result_from(&self.shape, lists, place, &mut |ids| {
+                combos.push(Combo { ids: *ids, kind: RowKind::Insert, cause });
+                combos.len() < COMBOS_MAX
+            });
+            self.select_if_many(out);
+            match next {
+                None => return true,
+                Some(next) if out.is_full() => {
+                    self.place = Some(next);
+                    return false;
+                }
+                Some(next) => place = next,
             }
-        });
+        }
     }
 
-    /// A row comes into a window of its key that has fired with these lists, without it: says what it changes.
-    pub fn add(&mut self, lists: &mut [Vec<RowId>; N], (input, id): (usize, RowId), cause: EventTime) {
+    /// What has to be known of the rows of a key in a window that has fired, once rows come late.
+    pub fn recall(&self, lists: [Vec<RowId>; N]) -> FiredRows<N> {
+        if !self.notes_partners() {
+            return FiredRows::of(lists);
+        }
+        let mut fired = FiredRows::default();
+        // Those of the second input first: a test needs one of them.
+        for input in (0..N).rev() {
+            for &id in &lists[input] {
+                let holds = |other| self.holds_pair((input, id), other);
+                fired.meet((input, id), false, holds, |_, _| {});
+            }
+        }
+        fired
+    }
+
+    fn holds_pair(&self, row: (usize, RowId), other: RowId) -> bool {
+        self.steps.is_none() || self.rows.holds(1, &pair(row, other))
+    }
+
+    /// A row comes into a window of its key that has fired with these rows: says what it changes.
+    pub fn add(&mut self, fired: &mut FiredRows<N>, (input, id): (usize, RowId), cause: EventTime) {
+        if self.notes_partners() {
+            return self.add_pairs(fired, (input, id), cause);
+        }
         let from = self.combos.len();
-        let runs: [Runs<'_>; N] = std::array::from_fn(|input| (&lists[input][..], &[][..]));
         let (rows, combos, pairs) = (&self.rows, &mut self.combos, [Pair::added(id)]);
         let mut say = |change: Out<N>| {
             let (goes, comes) = change.parts();
@@ -133,28 +206,80 @@ impl<K: Key, const N: usize> Emitter<K, N> {
         };
         match &self.steps {
             Some(steps) => {
-                conditional::change(steps, &runs, input, &pairs, &mut |step, ids| rows.holds(step, ids), &mut say);
+                let holds = &mut |step: usize, ids: &[RowId; N]| rows.holds(step, ids);
+                conditional::change(steps, &fired.lists(), input, &pairs, holds, &mut say);
             }
-            None => product::change(&self.shape, &runs, input, &pairs, &mut say),
+            // Of its own list it only counts whether it is empty.
+            None => product::change(&self.shape, &fired.lists_beside(input), input, &pairs, &mut say),
         }
         self.meet_combos(from);
-        lists[input].push(id);
-        self.meet_partners(&std::array::from_fn(|input| (&lists[input][..], &[][..])));
+        fired.push(input, id);
     }
 
-    /// Several windows of a key that have fired, each with its lists, have become one: says the difference.
-    pub fn merge(&mut self, fired: &[[Vec<RowId>; N]], all: &[Vec<RowId>; N], cause: EventTime) {
+    // The same for two inputs with a condition, or where a partner only has to exist or not.
+    fn add_pairs(&mut self, fired: &mut FiredRows<N>, (input, id): (usize, RowId), cause: EventTime) {
+        let other_input = 1 - input;
+        let shows = self.kinds[1].shows();
+        let mut partners = Vec::new();
+        let holds = |other| self.holds_pair((input, id), other);
+        let met = fired.meet((input, id), shows, holds, |other, first| partners.push((other, first)));
+        let insert = |ids| Combo { ids, kind: RowKind::Insert, cause };
+        // What goes comes before all that comes.
+        if self.pads(other_input) {
+            let first = partners.iter().filter(|(_, first)| *first);
+            let gap =
+                |&(other, _): &(RowId, bool)| Combo { kind: RowKind::Delete, ..insert(alone(other_input, other)) };
+            self.combos.extend(first.map(gap));
+        }
+        let exists = self.kinds[1] == Kind::Exists;
+        for &(other, first) in &partners {
+            self.meet(other_input, other);
+            if shows {
+                self.combos.push(insert(pair((input, id), other)));
+            } else if exists && first && other_input == 0 {
+                self.combos.push(insert(alone(0, other)));
+            }
+        }
+        if met {
+            self.meet(input, id);
+        }
+        let stands_alone = if met { exists && input == 0 } else { self.pads(input) };
+        if stands_alone {
+            self.combos.push(insert(alone(input, id)));
+        }
+    }
+
+    // Whether a row of one of two inputs is in the result while it has no partner.
+    fn pads(&self, input: usize) -> bool {
+        self.kinds[input].shows() && self.kinds[1 - input].may_be_empty()
+    }
+
+    /// A window of one key fires again, with rows that it had not when it did before: it has become longer, or one with
+    /// others that had fired too, of which these are the lists. Says the difference to all that was said; `fired` has all
+    /// rows then.
+    pub fn merge(
+        &mut self,
+        fired: &mut FiredRows<N>,
+        others: &[[Vec<RowId>; N]],
+        unsaid: impl Iterator<Item = (usize, RowId)>,
+        cause: EventTime,
+    ) {
         let from = self.combos.len();
-        let mut said: Vec<[RowId; N]> = fired.iter().flat_map(|lists| self.result(lists)).collect();
-        let mut now = self.result(all);
-        said.sort_unstable();
-        now.sort_unstable();
-        let goes = said.iter().filter(|ids| now.binary_search(ids).is_err());
-        self.combos.extend(goes.map(|&ids| Combo { ids, kind: RowKind::Delete, cause }));
-        let comes = now.iter().filter(|ids| said.binary_search(ids).is_err());
-        self.combos.extend(comes.map(|&ids| Combo { ids, kind: RowKind::Insert, cause }));
-        self.meet_combos(from);
-        self.meet_partners(&std::array::from_fn(|input| (&all[input][..], &[][..])));
+        for (input, list) in others.iter().flat_map(|lists| lists.iter().enumerate()) {
+            list.iter().for_each(|&id| self.add(fired, (input, id), cause));
+        }
+        unsaid.for_each(|row| self.add(fired, row, cause));
+        // Of what was added one by one only what is left counts, and only if it was not said before.
+        let change = |combo: &Combo<N>| (combo.ids, if combo.kind.adds() { 1 } else { -1 });
+        let mut changes: Vec<([RowId; N], i32)> = self.combos.drain(from..).as_slice().iter().map(change).collect();
+        changes.extend(others.iter().flat_map(|lists| self.result(lists)).map(|ids| (ids, -1)));
+        changes.sort_unstable();
+        let net = changes.chunk_by(|one, other| one.0 == other.0);
+        let net: Vec<_> = net.map(|same| (same[0].0, same.iter().map(|change| change.1).sum::<i32>())).collect();
+        for (sign, kind) in [(-1, RowKind::Delete), (1, RowKind::Insert)] {
+            let changed = net.iter().filter(|change| change.1.signum() == sign);
+            self.combos.extend(changed.map(|&(ids, _)| Combo { ids, kind, cause }));
+        }
     }
 
     fn result(&self, lists: &[Vec<RowId>; N]) -> Vec<[RowId; N]> {
@@ -172,9 +297,7 @@ impl<K: Key, const N: usize> Emitter<K, N> {
 
     /// A row with a null key comes into a window that is not over: it is there alone.
     pub fn alone(&mut self, input: usize, id: RowId, cause: EventTime) {
-        let mut ids = [RowId::MISSING; N];
-        ids[input] = id;
-        self.combos.push(Combo { ids, kind: RowKind::Insert, cause });
+        self.combos.push(Combo { ids: alone(input, id), kind: RowKind::Insert, cause });
     }
 
     /// A row with a null key is in no result.
@@ -220,24 +343,10 @@ impl<K: Key, const N: usize> Emitter<K, N> {
     }
 
     // Partners that are in no combination, since they only have to exist or not, have met all the same.
+    #[inline]
     fn meet_partners(&mut self, lists: &[Runs<'_>; N]) {
-        if N != 2 || self.kinds[1].shows() {
-            return;
-        }
-        if self.steps.is_none() {
-            if !is_empty(lists[0]) && !is_empty(lists[1]) {
-                (0..2).for_each(|input| rows(lists[input]).for_each(|id| self.meet(input, id)));
-            }
-            return;
-        }
-        for left in rows(lists[0]) {
-            for right in rows(lists[1]) {
-                let ids = std::array::from_fn(|input| if input == 0 { left } else { right });
-                if self.rows.holds(1, &ids) {
-                    self.meet(0, left);
-                    self.meet(1, right);
-                }
-            }
+        if self.tests_alone() && !is_empty(lists[0]) && !is_empty(lists[1]) {
+            (0..2).for_each(|input| rows(lists[input]).for_each(|id| self.meet(input, id)));
         }
     }
 
@@ -251,6 +360,11 @@ impl<K: Key, const N: usize> Emitter<K, N> {
             self.accounts[input].unmatched += 1;
             self.unmatched[input].push((last, id));
         }
+    }
+
+    /// How many rows have left that still have to be let go.
+    pub fn leaving(&self) -> usize {
+        self.matched.iter().map(Vec::len).chain(self.unmatched.iter().map(Vec::len)).sum()
     }
 
     /// A row that has just come leaves at once, and was counted.
@@ -311,6 +425,16 @@ impl<K: Key, const N: usize> Emitter<K, N> {
     pub fn bytes(&self) -> u64 {
         self.rows.bytes() + self.met.iter().map(Bits::bytes).sum::<u64>()
     }
+}
+
+// A row with nothing beside it.
+fn alone<const N: usize>(input: usize, id: RowId) -> [RowId; N] {
+    std::array::from_fn(|other| if other == input { id } else { RowId::MISSING })
+}
+
+// A row of one of two inputs, and one of the other.
+fn pair<const N: usize>((input, id): (usize, RowId), other: RowId) -> [RowId; N] {
+    std::array::from_fn(|place| if place == input { id } else { other })
 }
 
 const COMBOS_MAX: usize = 1_024;

@@ -6,6 +6,7 @@
 use super::super::Outbox;
 use super::super::joined::{Arrival, Arrivals};
 use super::emit::Emitter;
+use super::fired::Revisited;
 use super::windows::{Grid, Window, clamp, reach};
 use crate::key::Key;
 use crate::state::{Grouping, Logged, Panes, RowId};
@@ -17,8 +18,31 @@ pub struct GridRows<K: Key, const N: usize> {
     lateness: i128,
     panes: Panes<K>,
     grouping: Grouping<N>,
-    // The rows of one key.
-    lists: [Vec<RowId>; N],
+    // What late rows have come into.
+    revisited: Revisited<K, N>,
+    walk: Option<Walk>,
+    // How many rows have left of the pane that is going.
+    gone: usize,
+}
+
+// How far a watermark has been followed that has moved: windows fire before this time, each is looked for from this one on.
+#[derive(Clone, Copy, Debug)]
+struct Walk {
+    until: i128,
+    last: i128,
+    step: WalkStep,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum WalkStep {
+    // Look for the next window.
+    Seek,
+    // Fire the keys of the window from this one on.
+    Fire(usize),
+    // Let the panes go of which all windows end before a time, and seek again.
+    Drop(i128),
+    // The same, and then all is done.
+    End(i128),
 }
 
 impl<K: Key, const N: usize> GridRows<K, N> {
@@ -29,11 +53,13 @@ impl<K: Key, const N: usize> GridRows<K, N> {
             lateness: i128::from(lateness.as_millis()),
             panes: Panes::default(),
             grouping: Grouping::default(),
-            lists: std::array::from_fn(|_| Vec::new()),
+            revisited: Revisited::default(),
+            walk: None,
+            gone: 0,
         }
     }
 
-    /// Takes rows in: those whose windows are all over are late.
+    /// Takes rows in, which come the last one first, until the outbox is full: those whose windows are all over are late.
     pub fn take_in(
         &mut self,
         input: usize,
@@ -46,7 +72,9 @@ impl<K: Key, const N: usize> GridRows<K, N> {
         let late_before = self.grid.first_in(reach - self.lateness);
         // All of them are in one pane, most of the time.
         let (mut first, mut last) = (0, -1);
-        for Arrival { key, hash, time, id } in arrivals.rows.drain(..) {
+        while !out.is_full()
+            && let Some(Arrival { key, hash, time, id }) = arrivals.rows.pop()
+        {
             let time = time.as_millis();
             if i128::from(time) < late_before {
                 emitter.is_late(input, id);
@@ -114,60 +142,116 @@ impl<K: Key, const N: usize> GridRows<K, N> {
         out: &mut Outbox,
     ) {
         for last in self.open_windows(time, reach).take_while(|&last| last < reach) {
-            self.lists.iter_mut().for_each(Vec::clear);
-            self.panes.rows_of((last - self.grid.size() + 1, last), hash, key, &mut self.lists);
-            emitter.enter(self.window(last), out);
-            emitter.add(&mut self.lists, (input, id), clamp(last));
+            let (panes, size) = (&mut self.panes, self.grid.size());
+            let fired = self.revisited.of(last, (hash, key), || {
+                let mut lists = std::array::from_fn(|_| Vec::new());
+                panes.rows_of((last - size + 1, last), hash, key, &mut lists);
+                emitter.recall(lists)
+            });
+            emitter.enter(Window::of(last - size + 1, last), out);
+            emitter.add(fired, (input, id), clamp(last));
         }
     }
 
-    /// The watermark has moved: windows fire, in order, and panes go.
-    pub fn advance(&mut self, before: Watermark, now: Watermark, emitter: &mut Emitter<K, N>, out: &mut Outbox) {
-        let until = reach(now);
-        let mut last = self.grid.oldest(reach(before));
+    /// The watermark moves: what is to be done then is done by [`go_on`](Self::go_on).
+    pub fn advance(&mut self, before: Watermark, now: Watermark) {
+        let last = self.grid.oldest(reach(before));
+        self.walk = Some(Walk { until: reach(now), last, step: WalkStep::Seek });
+    }
+
+    /// Windows fire, in order, and panes go, until the outbox is full.
+    pub fn go_on(&mut self, emitter: &mut Emitter<K, N>, out: &mut Outbox) {
+        while let Some(walk) = self.walk {
+            if out.is_full() {
+                return;
+            }
+            match walk.step {
+                WalkStep::Seek => self.walk = Some(self.seek(walk)),
+                WalkStep::Fire(group) => {
+                    let fired = self.fire(walk.last, group, emitter, out);
+                    if fired < self.grouping.len() {
+                        self.walk = Some(Walk { step: WalkStep::Fire(fired), ..walk });
+                        return;
+                    }
+                    emitter.settle(out);
+                    // What is over goes at once, so that its memory serves the next window.
+                    let last = walk.last + self.grid.slide();
+                    let step = WalkStep::Drop(last.min(walk.until) - self.lateness);
+                    self.walk = Some(Walk { last, step, ..walk });
+                }
+                WalkStep::Drop(time) | WalkStep::End(time) => {
+                    if !self.drop_before(time, emitter, out) {
+                        return;
+                    }
+                    let ends = matches!(walk.step, WalkStep::End(_));
+                    self.walk = (!ends).then_some(Walk { step: WalkStep::Seek, ..walk });
+                }
+            }
+        }
+    }
+
+    /// Whether it has more to do, once the outbox has room.
+    pub fn has_more(&self) -> bool {
+        self.walk.is_some()
+    }
+
+    // Groups the rows of the next window that has any and that fires.
+    fn seek(&mut self, walk: Walk) -> Walk {
+        let end = Walk { step: WalkStep::End(walk.until - self.lateness), ..walk };
         // Where no pane is, no window fires.
-        while let Some(pane) = self.panes.first_from(last - self.grid.size() + 1) {
-            if pane > last {
-                last = self.grid.oldest(pane);
-            }
-            if last >= until {
-                break;
-            }
-            self.fire(last, emitter, out);
-            // What is over goes at once, so that its memory serves the next window.
-            let next = last + self.grid.slide();
-            self.drop_before(next.min(until) - self.lateness, emitter, out);
-            last = next;
+        let Some(pane) = self.panes.first_from(walk.last - self.grid.size() + 1) else { return end };
+        let last = if pane > walk.last { self.grid.oldest(pane) } else { walk.last };
+        if last >= walk.until {
+            return end;
         }
-        self.drop_before(until - self.lateness, emitter, out);
-    }
-
-    fn fire(&mut self, last: i128, emitter: &mut Emitter<K, N>, out: &mut Outbox) {
         let slices: Vec<&[Logged<K>]> = self.panes.rows(last - self.grid.size() + 1, last).collect();
         self.grouping.fill(&slices);
-        let cause = clamp(last);
-        emitter.enter(self.window(last), out);
-        for group in 0..self.grouping.len() {
-            emitter.fire(&self.grouping.lists(group), cause, out);
-        }
-        emitter.settle(out);
+        Walk { last, step: WalkStep::Fire(0), ..walk }
     }
 
-    // Lets the panes go of which all windows end before a time.
-    fn drop_before(&mut self, time: i128, emitter: &mut Emitter<K, N>, out: &mut Outbox) {
-        let mut dropped = false;
+    // Fires the keys of a window from one on; returns with which it is to go on.
+    fn fire(&mut self, last: i128, from: usize, emitter: &mut Emitter<K, N>, out: &mut Outbox) -> usize {
+        let cause = clamp(last);
+        emitter.enter(self.window(last), out);
+        for group in from..self.grouping.len() {
+            if out.is_full() || !emitter.fire(&self.grouping.lists(group), cause, out) {
+                return group;
+            }
+        }
+        self.grouping.len()
+    }
+
+    // Lets the panes go of which all windows end before a time; returns false when the outbox is full.
+    fn drop_before(&mut self, time: i128, emitter: &mut Emitter<K, N>, out: &mut Outbox) -> bool {
+        self.revisited.forget_before(time);
+        let mut dropped = 0;
         while let Some(pane) = self.panes.first_from(i128::MIN) {
             let newest = self.grid.newest(pane);
             if newest >= time {
                 break;
             }
             let last = clamp(newest);
-            self.panes.remove(pane, |row| emitter.leave(usize::from(row.input), row.id, last));
-            dropped = true;
+            let rows = &self.panes.rows_at(pane)[self.gone..];
+            let part = &rows[..rows.len().min(PART)];
+            part.iter().for_each(|row| emitter.leave(usize::from(row.input), row.id, last));
+            dropped += part.len();
+            self.gone += part.len();
+            if part.len() == rows.len() {
+                self.panes.remove(pane);
+                self.gone = 0;
+            }
+            if dropped >= PART {
+                emitter.settle(out);
+                dropped = 0;
+                if out.is_full() {
+                    return false;
+                }
+            }
         }
-        if dropped {
+        if dropped > 0 {
             emitter.settle(out);
         }
+        true
     }
 
     /// The earliest time that may still come out: that of the first window that may still get rows.
@@ -178,6 +262,9 @@ impl<K: Key, const N: usize> GridRows<K, N> {
 
     /// Bytes taken.
     pub fn bytes(&self) -> u64 {
-        self.panes.bytes() + self.grouping.bytes()
+        self.panes.bytes() + self.grouping.bytes() + self.revisited.bytes()
     }
 }
+
+/// Rows that may leave before what they have left is sent.
+const PART: usize = 4_096;

@@ -9,9 +9,12 @@
 //! A row is late if all its windows are over. With an allowed lateness a window is kept for so long after it has fired, and
 //! a row that comes in that time says what it changes, and no more.
 //!
-//! Windows that are the same for all keys are in `grid`, sessions in `session`, what comes out of either in `emit`.
+//! Windows that are the same for all keys are in `grid`, sessions in `session`, what comes out of either in `emit`, and
+//! what is known of windows into which rows come late in `fired`. What a watermark makes comes out in parts, however far
+//! it moves, and within a key with many rows too.
 
 mod emit;
+mod fired;
 mod grid;
 mod session;
 mod windows;
@@ -20,7 +23,7 @@ use std::sync::Arc;
 
 use super::joined::{Arrivals, JoinRows, Lateness};
 use super::kernel::Kind;
-use super::{Cx, InputId, Operator};
+use super::{Cx, InputId, Operator, Outbox};
 use crate::account::OpFigures;
 use crate::batch::AnyBatch;
 use crate::error::OpError;
@@ -49,7 +52,9 @@ pub struct WindowJoin<K: Key, const N: usize> {
     held: Held<K, N>,
     emitter: Emitter<K, N>,
     watermark: Watermark,
+    // The rows of a batch that are still to be taken in, the last one first, and their input.
     arrivals: Arrivals<K>,
+    coming: usize,
 }
 
 enum Held<K: Key, const N: usize> {
@@ -73,34 +78,63 @@ impl<K: Key, const N: usize> WindowJoin<K, N> {
             Windows::Session { gap } => Held::Sessions(SessionRows::new(gap, spec.lateness)),
         };
         let emitter = Emitter::new(spec, rows, shown);
-        WindowJoin { held, emitter, watermark: Watermark::NONE, arrivals: Arrivals::default() }
+        WindowJoin { held, emitter, watermark: Watermark::NONE, arrivals: Arrivals::default(), coming: 0 }
+    }
+
+    fn take_in(&mut self, out: &mut Outbox) {
+        let (input, emitter) = (self.coming, &mut self.emitter);
+        match &mut self.held {
+            Held::Grid(rows) => rows.take_in(input, &mut self.arrivals, self.watermark, emitter, out),
+            Held::Sessions(rows) => rows.take_in(input, &mut self.arrivals, self.watermark, emitter, out),
+        }
+        emitter.send_late(input, self.watermark, out);
+        emitter.settle(out);
+    }
+
+    fn go_on(&mut self, out: &mut Outbox) {
+        match &mut self.held {
+            Held::Grid(rows) => rows.go_on(&mut self.emitter, out),
+            Held::Sessions(rows) => rows.go_on(&mut self.emitter, out),
+        }
     }
 }
 
 impl<K: Key, const N: usize> Operator for WindowJoin<K, N> {
     fn on_batch(&mut self, input: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
         let input = input.0;
-        let mut arrivals = std::mem::take(&mut self.arrivals);
         // Which rows are late depends on their windows.
         let all = Lateness::facts(Watermark::NONE);
-        let taken = self.emitter.rows.arrive(input, batch, all, &mut arrivals, cx.out);
-        self.emitter.accounts[input].rows += arrivals.rows.len() as u64;
-        match &mut self.held {
-            Held::Grid(rows) => rows.take_in(input, &mut arrivals, self.watermark, &mut self.emitter, cx.out),
-            Held::Sessions(rows) => rows.take_in(input, &mut arrivals, self.watermark, &mut self.emitter, cx.out),
-        }
-        self.emitter.send_late(input, self.watermark, cx.out);
-        self.emitter.settle(cx.out);
-        self.arrivals = arrivals;
+        let taken = self.emitter.rows.arrive(input, batch, all, &mut self.arrivals, cx.out);
+        self.emitter.accounts[input].rows += self.arrivals.rows.len() as u64;
+        self.arrivals.rows.reverse();
+        self.coming = input;
+        self.take_in(cx.out);
         taken
+    }
+
+    fn has_more(&self) -> bool {
+        let walks = match &self.held {
+            Held::Grid(rows) => rows.has_more(),
+            Held::Sessions(rows) => rows.has_more(),
+        };
+        walks || !self.arrivals.rows.is_empty()
+    }
+
+    fn on_more(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
+        if !self.arrivals.rows.is_empty() {
+            self.take_in(cx.out);
+        }
+        self.go_on(cx.out);
+        Ok(())
     }
 
     fn on_watermark(&mut self, cx: &mut Cx<'_>) -> Result<(), OpError> {
         let before = std::mem::replace(&mut self.watermark, cx.watermark);
         match &mut self.held {
-            Held::Grid(rows) => rows.advance(before, cx.watermark, &mut self.emitter, cx.out),
-            Held::Sessions(rows) => rows.advance(cx.watermark, &mut self.emitter, cx.out),
+            Held::Grid(rows) => rows.advance(before, cx.watermark),
+            Held::Sessions(rows) => rows.advance(cx.watermark),
         }
+        self.go_on(cx.out);
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 use super::super::Outbox;
 use super::super::joined::{Arrival, Arrivals};
 use super::emit::Emitter;
+use super::fired::FiredRows;
 use super::windows::{Window, clamp, reach};
 use crate::key::Key;
 use crate::state::{Due, Member, RowId, Runs, Session, Sessions};
@@ -15,9 +16,17 @@ use crate::time::{EventTime, Span, Watermark};
 pub struct SessionRows<K: Key, const N: usize> {
     gap: i64,
     lateness: i64,
-    sessions: Sessions<K>,
+    sessions: Sessions<K, FiredRows<N>>,
     touched: Vec<RowId>,
+    // The sessions that are to be looked at now, and how many of them have been.
     noted: Vec<Due>,
+    looked_at: usize,
+    // The rows of a session that is over, its last time, and how many of them have left.
+    going: Vec<Member>,
+    going_last: i64,
+    gone: usize,
+    // How far a watermark has moved that has not been followed to the end.
+    walk: Option<Watermark>,
     // The rows of one session.
     lists: [Vec<RowId>; N],
 }
@@ -31,6 +40,11 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
             sessions: Sessions::new(gap.as_millis()),
             touched: Vec::new(),
             noted: Vec::new(),
+            looked_at: 0,
+            going: Vec::new(),
+            going_last: 0,
+            gone: 0,
+            walk: None,
             lists: std::array::from_fn(|_| Vec::new()),
         }
     }
@@ -40,7 +54,7 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
         i128::from(last) + i128::from(self.lateness) < reach
     }
 
-    /// Takes rows in: those whose session is over are late.
+    /// Takes rows in, which come the last one first, until the outbox is full: those whose session is over are late.
     pub fn take_in(
         &mut self,
         input: usize,
@@ -50,7 +64,9 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
         out: &mut Outbox,
     ) {
         let reach = reach(watermark);
-        for Arrival { key, hash, time, id } in arrivals.rows.drain(..) {
+        while !out.is_full()
+            && let Some(Arrival { key, hash, time, id }) = arrivals.rows.pop()
+        {
             let time = time.as_millis();
             let last = time.saturating_add(self.gap - 1);
             if key.is_null() {
@@ -84,12 +100,12 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
     ) {
         emitter.accounts[input].open += 1;
         let session = self.sessions.begin(hash, key, time);
-        self.sessions.at(session).members.push(Member { input: input as u8, part: 0, id });
+        self.sessions.at(session).members.push(Member { input: input as u8, id });
         let last = self.sessions.at(session).last(self.gap);
         if i128::from(last) >= reach {
             return self.sessions.note(session, last);
         }
-        // It comes late, but not for good.
+        // It comes late, but not for good. One row makes one result at the most.
         self.say(session, emitter, out);
         self.sessions.note(session, last.saturating_add(self.lateness));
     }
@@ -109,11 +125,15 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
         let held = self.sessions.at(session);
         let has_fired = i128::from(last) < reach;
         if has_fired {
-            let mut lists = held.lists(None);
             emitter.enter(window(held, last), out);
-            emitter.add(&mut lists, (input, id), EventTime::from_millis(last));
+            let mut fired = recalled(held, emitter);
+            emitter.add(&mut fired, (input, id), EventTime::from_millis(last));
+            held.extra = Some(fired);
         }
-        held.members.push(Member { input: input as u8, part: u32::from(has_fired), id });
+        held.members.push(Member { input: input as u8, id });
+        if has_fired {
+            held.has_fired();
+        }
         if held.fired && !has_fired {
             held.fired = false;
             self.sessions.note(session, last);
@@ -130,15 +150,17 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
         out: &mut Outbox,
     ) {
         emitter.accounts[input].open += 1;
-        let session = touched[0];
+        // The others are taken in by the one with the most rows.
+        let most = touched.iter().copied().max_by_key(|&id| self.sessions.at(id).members.len());
+        let session = most.unwrap_or(touched[0]);
         let mut had_fired = self.sessions.at(session).fired;
-        for &other in &touched[1..] {
+        for &other in touched.iter().filter(|&&other| other != session) {
             had_fired |= self.sessions.at(other).fired;
             self.sessions.absorb(session, other);
         }
         self.sessions.extend(session, time);
         let held = self.sessions.at(session);
-        held.members.push(Member { input: input as u8, part: 0, id });
+        held.members.push(Member { input: input as u8, id });
         let last = held.last(self.gap);
         held.fired = false;
         if i128::from(last) < reach {
@@ -149,66 +171,113 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
         }
     }
 
-    /// The watermark has moved: sessions fire, in order, and those that are over go.
-    pub fn advance(&mut self, now: Watermark, emitter: &mut Emitter<K, N>, out: &mut Outbox) {
+    /// The watermark moves: what is to be done then is done by [`go_on`](Self::go_on).
+    pub fn advance(&mut self, now: Watermark) {
+        // Before the first watermark nothing is over, not even what ends with the beginning of time.
+        self.walk = Some(now).filter(|&now| now != Watermark::NONE);
+    }
+
+    /// Sessions fire, in order, and those that are over go, until the outbox is full.
+    pub fn go_on(&mut self, emitter: &mut Emitter<K, N>, out: &mut Outbox) {
+        let Some(now) = self.walk else { return };
         let until = reach(now);
         let latest = match now {
             Watermark::END => i64::MAX,
             at => at.time().as_millis().saturating_sub(1),
         };
-        let mut noted = std::mem::take(&mut self.noted);
-        let mut fired = 0;
-        // Before the first watermark nothing is over, not even what ends with the beginning of time.
-        while now != Watermark::NONE && self.sessions.take_noted(latest, &mut noted) {
-            for &Due { id, .. } in &noted {
-                self.look_at(id, until, emitter, out);
+        loop {
+            while self.let_go(emitter, out)
+                && let Some(&Due { id, .. }) = self.noted.get(self.looked_at)
+            {
+                if !self.look_at(id, until, emitter, out) {
+                    return;
+                }
+                self.looked_at += 1;
             }
-            fired += noted.len();
-            if fired >= SETTLE_AFTER {
-                emitter.settle(out);
-                fired = 0;
+            if out.is_full() {
+                return;
+            }
+            self.looked_at = 0;
+            if !self.sessions.take_noted(latest, &mut self.noted) {
+                break;
             }
         }
         emitter.settle(out);
-        self.noted = noted;
+        self.walk = None;
     }
 
-    fn look_at(&mut self, id: RowId, until: i128, emitter: &mut Emitter<K, N>, out: &mut Outbox) {
+    /// Whether it has more to do, once the outbox has room.
+    pub fn has_more(&self) -> bool {
+        self.walk.is_some()
+    }
+
+    // Returns false when the outbox is full and the session has to be looked at again.
+    fn look_at(&mut self, id: RowId, until: i128, emitter: &mut Emitter<K, N>, out: &mut Outbox) -> bool {
         let session = self.sessions.at(id);
         let (last, has_fired) = (session.last(self.gap), session.fired);
         if i128::from(last) >= until {
-            return self.sessions.note(id, last);
+            self.sessions.note(id, last);
+            return true;
         }
-        if !has_fired {
-            self.say(id, emitter, out);
+        if !has_fired && !self.say(id, emitter, out) {
+            return false;
         }
         if !self.is_over(last, until) {
-            return self.sessions.note(id, last.saturating_add(self.lateness));
+            self.sessions.note(id, last.saturating_add(self.lateness));
+            return true;
         }
-        let Some(session) = self.sessions.take(id) else { return };
-        for member in &session.members {
-            emitter.leave(usize::from(member.input), member.id, clamp(i128::from(last)));
+        if let Some(session) = self.sessions.take(id) {
+            (self.going, self.going_last) = (session.members, last);
         }
-        self.sessions.spare(session.members);
+        true
     }
 
-    // Says what a session makes that has not come out yet.
-    fn say(&mut self, id: RowId, emitter: &mut Emitter<K, N>, out: &mut Outbox) {
+    // The rows of a session that is over leave; returns false when the outbox is full.
+    fn let_go(&mut self, emitter: &mut Emitter<K, N>, out: &mut Outbox) -> bool {
+        loop {
+            if emitter.leaving() >= SETTLE_AFTER {
+                emitter.settle(out);
+            }
+            if out.is_full() {
+                return false;
+            }
+            let rows = &self.going[self.gone..];
+            if rows.is_empty() {
+                break;
+            }
+            let part = &rows[..rows.len().min(SETTLE_AFTER)];
+            let last = clamp(i128::from(self.going_last));
+            part.iter().for_each(|member| emitter.leave(usize::from(member.input), member.id, last));
+            self.gone += part.len();
+        }
+        if self.gone > 0 {
+            self.gone = 0;
+            self.sessions.spare(std::mem::take(&mut self.going));
+        }
+        true
+    }
+
+    // Says what a session makes that has not come out yet; returns false when the outbox is full and there is more.
+    fn say(&mut self, id: RowId, emitter: &mut Emitter<K, N>, out: &mut Outbox) -> bool {
         let session = self.sessions.at(id);
         let last = session.last(self.gap);
         let cause = EventTime::from_millis(last);
         emitter.enter(window(session, last), out);
-        if session.parts > 0 {
-            return say_difference(session, cause, emitter);
+        if !session.is_new() {
+            say_difference(session, cause, emitter);
+            return true;
         }
         self.lists.iter_mut().for_each(Vec::clear);
         for member in &session.members {
             self.lists[usize::from(member.input)].push(member.id);
         }
         let lists: [Runs<'_>; N] = std::array::from_fn(|input| (&self.lists[input][..], &[][..]));
-        emitter.fire(&lists, cause, out);
+        if !emitter.fire(&lists, cause, out) {
+            return false;
+        }
         session.has_fired();
         emitter.select_if_many(out);
+        true
     }
 
     /// The earliest time that may still come out: that of a session that may still get rows.
@@ -219,11 +288,11 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
 
     /// Bytes taken.
     pub fn bytes(&self) -> u64 {
-        self.sessions.bytes()
+        self.sessions.bytes(FiredRows::bytes)
     }
 }
 
-fn window(session: &Session, last: i64) -> Window {
+fn window<E>(session: &Session<E>, last: i64) -> Window {
     Window::of(session.oldest.into(), last.into())
 }
 
@@ -245,11 +314,29 @@ fn on_null<K: Key, const N: usize>(
     }
 }
 
-fn say_difference<K: Key, const N: usize>(session: &mut Session, cause: EventTime, emitter: &mut Emitter<K, N>) {
-    let fired: Vec<[Vec<RowId>; N]> = (1..=session.parts).map(|part| session.lists(Some(part))).collect();
-    emitter.merge(&fired, &session.lists(None), cause);
+// The rows that came out first, as those who add to them need them: they are read once.
+fn recalled<K: Key, const N: usize>(session: &mut Session<FiredRows<N>>, emitter: &Emitter<K, N>) -> Box<FiredRows<N>> {
+    session.extra.take().unwrap_or_else(|| Box::new(emitter.recall(lists(session.first_part()))))
+}
+
+fn lists<const N: usize>(members: &[Member]) -> [Vec<RowId>; N] {
+    let mut lists: [Vec<RowId>; N] = std::array::from_fn(|_| Vec::new());
+    members.iter().for_each(|member| lists[usize::from(member.input)].push(member.id));
+    lists
+}
+
+fn say_difference<K: Key, const N: usize>(
+    session: &mut Session<FiredRows<N>>,
+    cause: EventTime,
+    emitter: &mut Emitter<K, N>,
+) {
+    let mut fired = recalled(session, emitter);
+    let others: Vec<[Vec<RowId>; N]> = session.other_parts().map(lists).collect();
+    let unsaid = session.unsaid().map(|member| (usize::from(member.input), member.id));
+    emitter.merge(&mut fired, &others, unsaid, cause);
+    session.extra = Some(fired);
     session.has_fired();
 }
 
-/// Sessions that may have fired before what has left goes.
+/// Rows that may leave before what they have left is sent.
 const SETTLE_AFTER: usize = 4_096;
