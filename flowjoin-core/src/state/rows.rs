@@ -84,6 +84,12 @@ impl<const N: usize> Lists<N> {
         self.met
     }
 
+    /// Notes that all rows of an input have met a partner.
+    #[inline]
+    pub fn set_met_of(&mut self, input: usize) {
+        self.met |= 1 << input;
+    }
+
     /// Notes that all rows of all inputs have met a partner.
     #[inline]
     pub fn set_met(&mut self) {

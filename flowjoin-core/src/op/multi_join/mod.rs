@@ -181,6 +181,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             self.renew_equals((place, hash), input, id, now);
         }
         let (lists, spill) = self.table.at(place);
+        let others_met = lists.met() >> input & 1 == 1;
         let alone = lists.push(input, id, spill);
         if self.shape.required() & !lists.present() != 0 {
             return;
@@ -201,6 +202,13 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         }
         if self.looks_at(hash) {
             self.take_waits(input, hash, before);
+        }
+        if others_met {
+            // Of a long list only the new row has not met yet.
+            self.table.at(place).0.set_met_of(input);
+            if self.met.insert(input, id) {
+                self.accounts[input].meets();
+            }
         }
         self.meet_all(place);
         self.announced(place, input);
