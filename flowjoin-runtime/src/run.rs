@@ -299,6 +299,7 @@ fn launch(opened: Opened, config: &Config) -> Running {
             stop: stopped.clone(),
             shared: shared.clone(),
             unnoted: None,
+            before_clock: None,
         };
         set.spawn(shell.run());
     }

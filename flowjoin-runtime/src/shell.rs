@@ -75,6 +75,8 @@ pub struct Shell {
     pub shared: Arc<Shared>,
     /// The source at whose bad record the run has stopped, and how many of its page come after that.
     pub unnoted: Option<(NodeId, u64)>,
+    /// Since the clock is due: how many pages are still taken before.
+    pub before_clock: Option<usize>,
 }
 
 type Read = (Source, std::result::Result<(AnyPage, ReadStatus), IoError>);
@@ -124,7 +126,7 @@ impl Shell {
                 return Err(Error::Cancelled);
             }
             let event = self
-                .wait(&mut reads, (!parked.is_empty(), slots(&ahead)), has_inbox, (written, stale.then_some(published)))
+                .wait(&mut reads, (parked.len(), slots(&ahead)), has_inbox, (written, stale.then_some(published)))
                 .await;
             match event {
                 Event::Letter((inlet, message)) => self.hand_in(TaskInput::Message(inlet, message))?,
@@ -195,7 +197,7 @@ impl Shell {
     async fn wait(
         &mut self,
         reads: &mut Reads,
-        (parked, ahead): (bool, Vec<(NodeId, usize)>),
+        (parked, ahead): (usize, Vec<(NodeId, usize)>),
         has_inbox: bool,
         (written, unpublished): (Option<Instant>, Option<Instant>),
     ) -> Event {
@@ -207,16 +209,29 @@ impl Shell {
         let pace = self.pace.clone();
         let (aligned, task) = (&self.shared.aligned, self.task.id());
         // A source that always has rows must not keep the task from the rest.
-        let to_read = !reads.is_empty() || parked || !ahead.is_empty();
+        let to_read = !reads.is_empty() || parked > 0 || !ahead.is_empty();
         if *self.stop.borrow() && to_read {
             return Event::Stop;
         }
         if wake.is_some_and(|at| at <= tokio::time::Instant::now()) {
+            // Nor is a source idle that has rows, though the process had no time to look at it.
+            let pages = self.before_clock.get_or_insert(reads.len() + parked);
+            if *pages > 0 {
+                if parked > 0 && futures::poll!(std::pin::pin!(may_read(self.pace.clone()))).is_ready() {
+                    return Event::Paced;
+                }
+                if let std::task::Poll::Ready(Some(read)) = futures::poll!(reads.next()) {
+                    *pages -= 1;
+                    return Event::Page(read);
+                }
+            }
+            self.before_clock = None;
             return Event::Clock;
         }
+        self.before_clock = None;
         // Nor is a task waited for that reads nothing because others of its group are behind.
         if let Some((pace, member)) = &pace
-            && !parked
+            && parked == 0
             && reads.is_empty()
             && !ahead.is_empty()
         {
@@ -224,7 +239,7 @@ impl Shell {
         }
         // A reader that has nothing ready is not waited for by its peers.
         if let Some((pace, member)) = &pace
-            && !parked
+            && parked == 0
             && !reads.is_empty()
         {
             match futures::poll!(reads.next()) {
@@ -238,7 +253,7 @@ impl Shell {
         tokio::select! {
             letter = self.inbox.next(), if has_inbox => letter.map_or(Event::Inboxless, Event::Letter),
             Some(read) = reads.next(), if !reads.is_empty() => Event::Page(read),
-            () = may_read(pace), if parked => Event::Paced,
+            () = may_read(pace), if parked > 0 => Event::Paced,
             () = aligned.freed(task, &ahead), if !ahead.is_empty() => Event::Freed,
             () = sleep(wake), if wake.is_some() => Event::Clock,
             () = sleep(publish), if publish.is_some() => Event::Publish,

@@ -31,6 +31,9 @@ struct Ticks {
 struct Log {
     newest: Mutex<Vec<i64>>,
     most_ahead: AtomicI64,
+    // After how many pages, of all readers, the process has no time for longer than a source may be quiet.
+    stalls: AtomicI64,
+    pages: AtomicI64,
 }
 
 const MONTH: i64 = 30 * 24 * 3_600;
@@ -75,6 +78,10 @@ impl Reader<Tick> for TickReader {
         if self.every == NEVER {
             std::future::pending::<()>().await;
         }
+        let stalls = self.log.stalls.load(Ordering::Relaxed);
+        if stalls > 0 && self.log.pages.fetch_add(1, Ordering::Relaxed) % stalls == stalls - 1 {
+            std::thread::sleep(Duration::from_millis(70));
+        }
         {
             let newest = self.log.newest.lock().expect("no task panics while it notes");
             let ahead = newest[self.place] - newest.iter().min().copied().unwrap_or_default();
@@ -98,7 +105,11 @@ const DRIFT: i64 = 6 * 3_600;
 
 // How far ahead of the slowest a partition was at most when it was read on, in seconds.
 fn most_ahead(tasks: usize, every: &[&[i64]], align: bool) -> i64 {
-    let log = Arc::new(Log::default());
+    most_ahead_with_stalls(tasks, every, align, 0)
+}
+
+fn most_ahead_with_stalls(tasks: usize, every: &[&[i64]], align: bool, stalls: i64) -> i64 {
+    let log = Arc::new(Log { stalls: AtomicI64::new(stalls), ..Log::default() });
     let flow = Flow::new("test");
     let mut expected = 0;
     let sink = MemorySink::<Tick>::new("out");
@@ -130,6 +141,12 @@ fn a_reader_ahead_of_its_group_waits_until_the_others_have_come() {
             assert!(aligned <= DRIFT, "{aligned} s ahead of the slowest, with {tasks} tasks");
         }
     }
+}
+
+#[test]
+fn a_source_that_has_rows_is_not_idle_because_the_process_had_no_time() {
+    let ahead = most_ahead_with_stalls(1, &[&[600], &[60]], true, 7);
+    assert!(ahead <= DRIFT, "{ahead} s ahead of the slowest");
 }
 
 #[test]

@@ -496,6 +496,6 @@ mod tests {
         assert_eq!((table.key_at(place).as_str(), table.len()), ("d", 2));
         assert!(table.find(7, &"b".to_string()).is_none());
         table.remove(place);
-        assert_eq!(table.find_lone(7), table.find(7, &"a".to_string()));
+        assert_eq!(table.find_lone(7), table.find(7, &"c".to_string()));
     }
 }
