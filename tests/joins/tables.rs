@@ -380,6 +380,34 @@ fn expiry_may_unmatch_or_retract() {
 }
 
 #[test]
+fn what_a_row_without_a_key_gave_is_taken_back_as_it_expires() {
+    check(
+        |flow| {
+            let left = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
+            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user).optional();
+            let join = left.join(right).ttl(secs(10)).on_expiry(Retract);
+            join.select(|a, b| (a.item.clone(), b.map(|b| b.item.clone()))).sink_to(TestSink::new("out"));
+        },
+        "a item=x
+         clock 1s
+         a user=1 item=y
+         clock 10s
+         clock 11s",
+        expect![[r#"
+            a item=x
+              out: +I x, -
+            clock 1s
+            a user=1 item=y
+              out: +I y, -
+            clock 10s
+              out: -D x, -
+            clock 11s
+              out: -D y, -
+        "#]],
+    );
+}
+
+#[test]
 fn what_expired_in_silence_is_remembered_in_joins_of_two() {
     // A row that was shown because a partner existed stands after that has expired, is not shown twice, and is taken
     // back when it goes itself.

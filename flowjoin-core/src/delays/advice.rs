@@ -100,7 +100,7 @@ impl MatchDelays {
 }
 
 fn lost_share(share: f64) -> String {
-    if share == 0.0 { "nothing".to_string() } else { percent(share) }
+    if share == 0.0 { "nothing".to_string() } else { format!("{} at the most", percent(share)) }
 }
 
 fn percent(share: f64) -> String {
@@ -150,7 +150,7 @@ mod tests {
             told(pair, None, 1),
             [
                 "orders waiting for payments: half of 10,000 matches within 10s 239ms, 99.99 % within 12d 1h, all that \
-                 were seen within 15d (processing time); a ttl of 10d would have lost 0.41 %",
+                 were seen within 15d (processing time); a ttl of 10d would have lost 0.41 % at the most",
                 "waits are rounded up, by a sixteenth at the most"
             ]
         );

@@ -16,16 +16,16 @@ impl Bounds {
     // The first and the last time of the other side that make a pair with a row of this side; the first is after the
     // last where no time there is would do, at the ends of time.
     pub(super) fn partners(&self, side: Side, time: EventTime) -> (EventTime, EventTime) {
+        // A bound may be the least span there is, of which there is no opposite.
+        let (time, lower, upper) = (at(time), i128::from(self.lower.as_millis()), i128::from(self.upper.as_millis()));
         let (first, last) = match side {
-            Side::Left => (self.lower, self.upper),
-            Side::Right => (-self.upper, -self.lower),
+            Side::Left => (time + lower, time + upper),
+            Side::Right => (time - upper, time - lower),
         };
-        let past_the_end = time.as_millis().checked_add(first.as_millis()).is_none() && !first.is_negative();
-        let before_all = time.as_millis().checked_add(last.as_millis()).is_none() && last.is_negative();
-        match past_the_end || before_all {
-            true => (EventTime::MAX, EventTime::MIN),
-            false => (time.plus(first), time.plus(last)),
+        if first > at(EventTime::MAX) || last < at(EventTime::MIN) {
+            return (EventTime::MAX, EventTime::MIN);
         }
+        (clamp(first), clamp(last))
     }
 
     // The last watermark at which a row of this side can still get a partner that is not late.
@@ -48,5 +48,31 @@ impl Bounds {
     // How far behind the watermark a pair may be if late rows are joined.
     pub(super) fn widest_wait(&self) -> Span {
         Span::ZERO.max(self.upper).max(-self.lower)
+    }
+}
+
+fn at(time: EventTime) -> i128 {
+    time.as_millis().into()
+}
+
+fn clamp(time: i128) -> EventTime {
+    EventTime::from_millis(time.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::millis;
+
+    #[test]
+    fn the_widest_bounds_are_as_wide_as_they_say() {
+        let time = EventTime::from_millis;
+        let all = Bounds { lower: millis(i64::MIN), upper: millis(0) };
+        assert_eq!(all.partners(Side::Left, time(0)), (EventTime::MIN, time(0)));
+        assert_eq!(all.partners(Side::Right, EventTime::MIN), (EventTime::MIN, time(0)));
+        assert_eq!(all.partners(Side::Right, time(-1)), (time(-1), EventTime::MAX));
+        let least = Bounds { lower: millis(i64::MIN), upper: millis(i64::MIN) };
+        assert_eq!(least.partners(Side::Right, EventTime::MIN), (time(0), time(0)));
+        assert_eq!(least.partners(Side::Left, time(-1)), (EventTime::MAX, EventTime::MIN));
     }
 }

@@ -173,7 +173,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             }
             match row.place {
                 Some(place) => self.on_insert(input, place, &row, cx.now),
-                None => self.on_null(input, row.id, row.time, cx.out),
+                None => self.on_null(input, (row.id, row.time), cx),
             }
             if self.combos.len() >= COMBOS_MAX && !self.select(cx.out) {
                 return false;

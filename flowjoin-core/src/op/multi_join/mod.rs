@@ -137,7 +137,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             coming: Coming::default(),
             index: std::array::from_fn(|input| (spec.changes[input] && !spec.one_a_key[input]).then(Index::default)),
             nulls: std::array::from_fn(|input| {
-                let stand = spec.changes[input] && spec.stands_alone(input) && !spec.is_table(input);
+                let taken_back =
+                    spec.changes[input] || spec.expiry_retracts(input) && spec.ttls[input].span().is_some();
+                let stand = taken_back && spec.stands_alone(input) && !spec.is_table(input);
                 stand.then(Index::default)
             }),
             folding: Folding::default(),

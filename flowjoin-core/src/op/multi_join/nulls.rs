@@ -1,10 +1,11 @@
 //! Rows with null keys: they match nothing, so that each is on its own.
 //!
-//! Where all other inputs may be empty such a row comes out padded at once. A fact that did is done with; a row of an input
-//! that changes is kept, since it may be taken back or replaced, and only what stands is.
+//! Where all other inputs may be empty such a row comes out padded at once. A fact that did is done with, unless it is taken
+//! back when it expires; a row of an input that changes is kept, since it may be taken back or replaced, and only what
+//! stands is.
 
+use super::super::Cx;
 use super::super::joined::Combo;
-use super::super::{Cx, Outbox};
 use super::MultiJoin;
 use crate::account::Reason;
 use crate::change::RowKind;
@@ -14,13 +15,17 @@ use crate::time::EventTime;
 
 impl<K: Key, const N: usize> MultiJoin<K, N> {
     /// A fact with a null key has come.
-    pub(super) fn on_null(&mut self, input: usize, id: RowId, time: EventTime, out: &mut Outbox) {
+    pub(super) fn on_null(&mut self, input: usize, (id, time): (RowId, EventTime), cx: &mut Cx<'_>) {
         self.accounts[input].null_key += 1;
-        if self.spec.stands_alone(input) {
-            self.say_alone(input, id, RowKind::Insert, time);
-            self.passing.push((input, id));
+        if !self.spec.stands_alone(input) {
+            return self.rows.unmatched(input, &[id], Reason::NullKey, self.frontier, cx.out);
+        }
+        self.say_alone(input, id, RowKind::Insert, time);
+        if self.nulls[input].is_some() {
+            let print = self.rows.print(input, id);
+            self.keep_null(input, (id, time), print, cx);
         } else {
-            self.rows.unmatched(input, &[id], Reason::NullKey, self.frontier, out);
+            self.passing.push((input, id));
         }
     }
 
@@ -34,7 +39,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     ) {
         if self.nulls[input].is_none() {
             if kind.adds() {
-                return self.on_null(input, id, time, cx.out);
+                return self.on_null(input, (id, time), cx);
             }
             self.accounts[input].null_key += 1;
             return self.rows.discard(input, &[id]);
