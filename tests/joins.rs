@@ -8,6 +8,8 @@ mod alignment;
 mod chains;
 #[path = "joins/delays.rs"]
 mod delays;
+#[path = "joins/expiry.rs"]
+mod expiry;
 #[path = "joins/fanout.rs"]
 mod fanout;
 #[path = "joins/held_tables.rs"]

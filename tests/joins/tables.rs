@@ -1,28 +1,28 @@
-//! Tables and changelogs: updates, deletes, unique keys, semi and anti joins, conditions, expiry and gap policies.
+//! Tables and changelogs: updates, deletes, unique keys, semi and anti joins, conditions and gap policies.
 
 use expect_test::{Expect, expect};
 use flowjoin::io::TableChange;
 use flowjoin::prelude::*;
-use flowjoin::{EagerAfter, Final, Retract, RowKind, Table, Unmatch};
+use flowjoin::{EagerAfter, Final, RowKind, Table};
 use flowjoin_testkit::{TestFlow, TestSink, TestSource};
 
 #[derive(Clone, Debug, Serialize, Deserialize, Event, Keyed)]
 #[event(time = ingestion)]
-struct User {
+pub(super) struct User {
     #[key]
-    id: u64,
-    name: String,
+    pub(super) id: u64,
+    pub(super) name: String,
     city: Option<u64>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, Event)]
 #[event(time = ingestion)]
-struct Order {
-    user: Option<u64>,
-    item: String,
+pub(super) struct Order {
+    pub(super) user: Option<u64>,
+    pub(super) item: String,
 }
 
-fn users(flow: &Flow) -> Table<u64, User> {
+pub(super) fn users(flow: &Flow) -> Table<u64, User> {
     flow.table::<User>(TestSource::new("users"))
 }
 
@@ -35,7 +35,7 @@ fn by_some_id(users: &Table<u64, User>) -> KeyedStream<Option<u64>, User, Change
 }
 
 #[track_caller]
-fn check(build: impl Fn(&Flow), script: &str, expected: Expect) {
+pub(super) fn check(build: impl Fn(&Flow), script: &str, expected: Expect) {
     let alone = TestFlow::new(&build).play(script);
     expected.assert_eq(&alone);
     let sorted = |text: &str| {
@@ -327,148 +327,6 @@ fn a_gap_may_be_told_after_a_delay_and_corrected() {
             a user=3 item=last
             end
               out: +I last, -
-        "#]],
-    );
-}
-
-#[test]
-fn expiry_may_unmatch_or_retract() {
-    let script = "a user=1 item=x
-         clock 1s
-         b user=1 item=z
-         clock 10s
-         clock 11s";
-    check(
-        |flow| {
-            let left = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
-            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user).ttl(secs(5));
-            let join = left.join(right.optional()).ttl(secs(10)).on_expiry(Unmatch);
-            join.select(|a, b| (a.item.clone(), b.map(|b| b.item.clone()))).sink_to(TestSink::new("out"));
-        },
-        script,
-        expect![[r#"
-            a user=1 item=x
-              out: +I x, -
-            clock 1s
-            b user=1 item=z
-              out: -D x, -
-              out: +I x, z
-            clock 10s
-              out: -D x, z
-              out: +I x, -
-            clock 11s
-        "#]],
-    );
-    check(
-        |flow| {
-            let left = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
-            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user);
-            let join = left.join(right).ttl(secs(10)).on_expiry(Retract);
-            join.select(|a, b| (a.item.clone(), b.item.clone())).sink_to(TestSink::new("out"));
-        },
-        script,
-        expect![[r#"
-            a user=1 item=x
-            clock 1s
-            b user=1 item=z
-              out: +I x, z
-            clock 10s
-              out: -D x, z
-            clock 11s
-        "#]],
-    );
-}
-
-#[test]
-fn what_a_row_without_a_key_gave_is_taken_back_as_it_expires() {
-    check(
-        |flow| {
-            let left = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
-            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user).optional();
-            let join = left.join(right).ttl(secs(10)).on_expiry(Retract);
-            join.select(|a, b| (a.item.clone(), b.map(|b| b.item.clone()))).sink_to(TestSink::new("out"));
-        },
-        "a item=x
-         clock 1s
-         a user=1 item=y
-         clock 10s
-         clock 11s",
-        expect![[r#"
-            a item=x
-              out: +I x, -
-            clock 1s
-            a user=1 item=y
-              out: +I y, -
-            clock 10s
-              out: -D x, -
-            clock 11s
-              out: -D y, -
-        "#]],
-    );
-}
-
-#[test]
-fn what_expired_in_silence_is_remembered_in_joins_of_two() {
-    // A row that was shown because a partner existed stands after that has expired, is not shown twice, and is taken
-    // back when it goes itself.
-    check(
-        |flow| {
-            let left = users(flow).key_by(|user| Some(user.id));
-            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user).ttl(secs(5));
-            let known = left.where_exists(right).keep_forever().into_rows();
-            known.map(|user| user.name).sink_to(TestSink::new("out"));
-        },
-        "users id=1 name=ann
-         b user=1 item=x
-         clock 6s
-         b user=1 item=y
-         clock 12s
-         users id=1 name=bob
-         users op=-D id=1 name=bob",
-        expect![[r#"
-            users id=1 name=ann
-            b user=1 item=x
-              out: +I ann
-            clock 6s
-            b user=1 item=y
-            clock 12s
-            users id=1 name=bob
-              out: -D ann
-            users op=-D id=1 name=bob
-        "#]],
-    );
-    // With a condition, a gap that was filled by a row that has expired since was not told.
-    check(
-        |flow| {
-            let left = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
-            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user).ttl(secs(5));
-            let join = left.join(right.optional()).on(|a, b| a.item < b.item).keep_forever();
-            join.select(|a, b| (a.item.clone(), b.map(|b| b.item.clone()))).sink_to(TestSink::new("out"));
-        },
-        "a user=1 item=m
-         b user=1 item=a
-         b user=1 item=z
-         clock 4s
-         b user=1 item=b
-         clock 6s
-         a user=1 item=n
-         b user=1 item=y",
-        expect![[r#"
-            a user=1 item=m
-              out: +I m, -
-            b user=1 item=a
-            b user=1 item=z
-              out: -D m, -
-              out: +I m, z
-            clock 4s
-            b user=1 item=b
-            clock 6s
-            a user=1 item=n
-              out: +I n, -
-            b user=1 item=y
-              out: -D n, -
-              out: +I m, y
-              out: +I n, y
         "#]],
     );
 }
