@@ -67,8 +67,10 @@ pub const fn days(n: i64) -> Span {
 impl EventTime {
     /// The earliest time there is.
     pub const MIN: EventTime = EventTime(i64::MIN);
-    /// The latest time there is.
+    /// The end of time, when no row will come any more.
     pub const MAX: EventTime = EventTime(i64::MAX);
+    /// The latest time of a row in state: one that comes with the end of time is taken to be this millisecond before it.
+    pub const LAST: EventTime = EventTime(i64::MAX - 1);
 
     /// The instant `millis` milliseconds after the epoch (before it, if negative).
     pub const fn from_millis(millis: i64) -> EventTime {

@@ -164,7 +164,7 @@ macro_rules! arity {
                         _ => held(&slabs.$i, slots, |slot| &slot.$i, combo.ids[$i]),
                     };)+
                     found = combo.ids;
-                    let time = combo.cause $(.max($row.map_or(EventTime::MIN, |held| held.time)))+;
+                    let time = combo.cause $(.max($row.map_or(EventTime::MIN, |held| held.time())))+;
                     let made = (self.select)($($I::view($row.map(|held| &held.row))),+);
                     // The second half of an update that shows nothing of what has changed takes the first with it.
                     let updates = combo.kind == RowKind::UpdateAfter && index > 0;
@@ -289,7 +289,7 @@ macro_rules! arity {
 
             fn time(&self, input: usize, id: RowId) -> EventTime {
                 let time = match input {
-                    $($i => held(&self.slabs.$i, &self.slots, |slot| &slot.$i, id).map(|held| held.time),)+
+                    $($i => held(&self.slabs.$i, &self.slots, |slot| &slot.$i, id).map(|held| held.time()),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 };
                 time.expect("only rows that are held are asked for")

@@ -101,12 +101,14 @@ pub fn send_unmatched<T: Data, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>
     port: Port,
     out: &mut Outbox,
 ) {
+    if !out.wants(port) {
+        ids.iter().for_each(|&id| shelf.discard(id));
+        return;
+    }
     let mut batch = Batch::default();
-    let wanted = out.wants(port);
     for held in ids.iter().filter_map(|&id| shelf.remove(id)) {
-        if wanted {
-            batch.push(Unmatched { row: held.row, reason }, held.time.max(not_before), RowKind::Insert);
-        }
+        let time = held.time().max(not_before);
+        batch.push(Unmatched { row: held.row, reason }, time, RowKind::Insert);
     }
     out.send(port, AnyBatch::new(batch));
 }
@@ -119,12 +121,14 @@ pub fn send_late<T: Data>(
     side: LateSide<'_>,
     out: &mut Outbox,
 ) {
+    if !out.wants(side.port) {
+        ids.iter().for_each(|&id| slab.discard(id));
+        return;
+    }
     let mut batch = Batch::default();
-    let wanted = out.wants(side.port);
     for held in ids.iter().filter_map(|&id| slab.remove(id)) {
-        if wanted {
-            batch.push(side.row(held.row, held.time, watermark), held.time, RowKind::Insert);
-        }
+        let time = held.time();
+        batch.push(side.row(held.row, time, watermark), time, RowKind::Insert);
     }
     out.send(side.port, AnyBatch::new(batch));
 }

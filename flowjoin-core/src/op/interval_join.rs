@@ -25,7 +25,7 @@ use crate::change::RowKind;
 use crate::delays::MatchDelays;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::state::{Bits, Due, Expiry, RowId, Side, Timeline};
+use crate::state::{Bits, Due, Expiry, Guess, RowId, Side, Timeline};
 use crate::time::{EventTime, ProcTime, Watermark};
 use gaps::Gaps;
 use waits::Waits;
@@ -127,19 +127,15 @@ impl<K: Key> IntervalJoin<K> {
     fn take_in(&mut self, cx: &mut Cx<'_>) {
         let side = self.coming;
         let mut rows = std::mem::take(&mut self.arrivals.rows);
-        while !cx.out.is_full()
-            && let Some(Arrival { key, hash, time, id }) = rows.pop()
-        {
-            if let Some(next) = rows.len().checked_sub(AHEAD) {
-                self.line.prefetch(rows[next].hash);
-            }
-            if let Some(next) = rows.len().checked_sub(AHEAD / 2) {
-                self.line.prefetch_entry(rows[next].hash);
-            }
+        let hash = |rows: &[Arrival<K>], after: usize| Some(rows.get(rows.len().checked_sub(after + 1)?)?.hash);
+        let mut ahead = self.line.look_ahead(|after| hash(&rows, after));
+        while !cx.out.is_full() && !rows.is_empty() {
+            let guess = self.line.guess(&mut ahead, |after| hash(&rows, after));
+            let Some(Arrival { key, hash, time, id }) = rows.pop() else { break };
             if key.is_null() {
                 self.on_null(side, id, time, cx.out);
             } else {
-                self.on_row(side, (hash, key), (id, time), cx);
+                self.on_row(side, (hash, key, guess), (id, time), cx);
             }
             if self.combos.len() >= COMBOS_MAX {
                 self.select(cx.out);
@@ -150,7 +146,8 @@ impl<K: Key> IntervalJoin<K> {
     }
 
     #[inline]
-    fn on_row(&mut self, side: Side, (hash, key): (u64, K), (id, time): (RowId, EventTime), cx: &mut Cx<'_>) {
+    fn on_row(&mut self, side: Side, key: (u64, K, Guess), (id, time): (RowId, EventTime), cx: &mut Cx<'_>) {
+        let hash = key.0;
         let own = side.index();
         let closes = self.spec.bounds.closes(side, time);
         let stays = self.watermark.time() <= closes;
@@ -160,8 +157,8 @@ impl<K: Key> IntervalJoin<K> {
             self.closing[own].push(Due { at: closes.as_millis(), id, hash });
         }
         let has_partner = match self.spec.kinds[1].shows() {
-            true => self.find_partners(side, (hash, key), (id, time), stays),
-            false => self.settle_partners(side, (hash, key), (id, time), stays),
+            true => self.find_partners(side, key, (id, time), stays),
+            false => self.settle_partners(side, key, (id, time), stays),
         };
         if has_partner && self.waits.takes(hash) {
             let (rows, found, other) = (&self.rows, &self.found, side.other().index());
@@ -191,13 +188,13 @@ impl<K: Key> IntervalJoin<K> {
     fn find_partners(
         &mut self,
         side: Side,
-        (hash, key): (u64, K),
+        (hash, key, guess): (u64, K, Guess),
         (id, time): (RowId, EventTime),
         stays: bool,
     ) -> bool {
         let span = self.spec.bounds.partners(side, time);
         if stays {
-            self.line.insert_and_find(hash, key, (side, time, id), span, &mut self.found);
+            self.line.insert_and_find((hash, key, guess), (side, time, id), span, &mut self.found);
         } else {
             self.line.within(hash, &key, side.other(), span, &mut self.found);
         }
@@ -219,6 +216,7 @@ impl<K: Key> IntervalJoin<K> {
     fn pair(&mut self, side: Side, id: RowId, cause: EventTime) {
         for index in 0..self.found.len() {
             let other = self.found[index];
+            self.rows.prefetch(side.other().index(), other);
             self.meet_first(side.other(), other, cause);
             self.combos.push(Combo { ids: in_order(side, id, other), kind: RowKind::Insert, cause });
         }
@@ -410,4 +408,3 @@ impl<K: Key> Operator for IntervalJoin<K> {
 }
 
 const COMBOS_MAX: usize = 1_024;
-const AHEAD: usize = 16;

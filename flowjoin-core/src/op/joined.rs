@@ -173,7 +173,7 @@ impl Lateness {
 
     /// None is late, and all keep their times.
     pub const NONE: Lateness =
-        Lateness { late_before: Watermark::NONE, not_before: EventTime::MIN, not_after: EventTime::MAX };
+        Lateness { late_before: Watermark::NONE, not_before: EventTime::MIN, not_after: EventTime::LAST };
 
     /// Rows whose times are of no account for those of the results.
     pub const TIMELESS: Lateness = Lateness { not_after: EventTime::MIN, ..Lateness::NONE };
@@ -379,7 +379,7 @@ pub fn stage_table<K: Key, T: Data>(
             }
             RowChange::Delete(_) => table_change::DELETE,
         };
-        staged.push(Staged { key, hash, time: time.max(not_before), kind });
+        staged.push(Staged { key, hash, time: time.max(not_before).min(EventTime::LAST), kind });
     }
     *waiting = wait.into_iter();
     Ok(truncations)
@@ -435,7 +435,7 @@ impl<'a, T, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>> Shelf<'a, T, S, F
         if field.is_some() {
             return self.slab.insert(row, time);
         }
-        *field = Some(Held { row, time });
+        *field = Some(Held::new(row, time));
         *self.in_slots += 1;
         Ok(RowId::in_slot(slot))
     }

@@ -5,6 +5,7 @@
 //! view exposes an order of iteration that is not defined.
 
 mod agenda;
+mod ahead;
 mod bits;
 mod equal;
 mod expired;
@@ -23,6 +24,7 @@ mod timeline;
 mod versions;
 
 pub use agenda::Agenda;
+pub use ahead::Ahead;
 pub use bits::Bits;
 pub use equal::{Equality, equal_rows};
 pub use expired::Expired;

@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use super::table::Guess;
 use super::{Due, Expiry, RowId, Side, Timeline};
 use crate::key::Key;
 use crate::time::EventTime;
@@ -144,7 +145,7 @@ impl<K: Key, E> Sessions<K, E> {
         });
         self.slots[number as usize].session = Some(session);
         let id = RowId::new(number);
-        let place = self.line.upsert(hash, key);
+        let place = self.line.upsert(hash, key, Guess::default());
         self.line.insert(place, (Side::Left, EventTime::from_millis(time), id), false);
         id
     }
@@ -188,7 +189,7 @@ impl<K: Key, E> Sessions<K, E> {
         if slot.notes == 0 {
             self.free.push(id.index() as u32);
         }
-        self.line.remove(session.hash, Side::Left, EventTime::from_millis(session.oldest), id);
+        self.line.remove(session.hash, Side::Left, (EventTime::from_millis(session.oldest), id), Guess::default());
         Some(session)
     }
 

@@ -3,6 +3,8 @@
 //! Rows stand in chunks that never move, so growing never copies a row and never stops the operator; the places of
 //! rows that left are used again, the last one first.
 
+use std::num::NonZero;
+
 use super::RowId;
 use super::table::prefetch;
 use crate::error::OpError;
@@ -13,8 +15,23 @@ use crate::time::EventTime;
 pub struct Held<T> {
     /// The row.
     pub row: T,
+    // As far before the end of time as it is, which is never nothing: so an optional row takes no more room.
+    left: NonZero<u64>,
+}
+
+impl<T> Held<T> {
+    /// A row with its time, which is at most [`EventTime::LAST`].
+    #[inline]
+    pub fn new(row: T, time: EventTime) -> Held<T> {
+        let left = EventTime::MAX.as_millis().wrapping_sub(time.as_millis()) as u64;
+        Held { row, left: NonZero::new(left).unwrap_or(NonZero::<u64>::MIN) }
+    }
+
     /// Its event time.
-    pub time: EventTime,
+    #[inline]
+    pub fn time(&self) -> EventTime {
+        EventTime::from_millis(EventTime::MAX.as_millis().wrapping_sub(self.left.get() as i64))
+    }
 }
 
 /// The rows of one input of one task.
@@ -45,14 +62,14 @@ impl<T> Slab<T> {
                 self.prefetch(next);
             }
             let (chunk, at) = split(id);
-            self.chunks[chunk][at] = Some(Held { row, time });
+            self.chunks[chunk][at] = Some(Held::new(row, time));
             return Ok(id);
         }
         let index = self.used;
         if index.is_multiple_of(CHUNK) {
             self.add_chunk()?;
         }
-        self.chunks[index / CHUNK].push(Some(Held { row, time }));
+        self.chunks[index / CHUNK].push(Some(Held::new(row, time)));
         self.used += 1;
         Ok(RowId::in_slab(index as u32))
     }
@@ -71,7 +88,7 @@ impl<T> Slab<T> {
     pub fn replace(&mut self, id: RowId, row: T, time: EventTime) -> Held<T> {
         let (chunk, at) = split(id);
         let held = self.chunks[chunk][at].as_mut();
-        std::mem::replace(held.expect("only a row that is held is replaced"), Held { row, time })
+        std::mem::replace(held.expect("only a row that is held is replaced"), Held::new(row, time))
     }
 
     /// The row of this id, if it is held.
@@ -183,6 +200,16 @@ mod tests {
         assert_ne!(slab.insert("b", EventTime::MIN).unwrap(), id);
         slab.release(id);
         assert_eq!(slab.insert("c", EventTime::MIN).unwrap(), id);
+    }
+
+    #[test]
+    fn a_row_has_any_time_before_the_end_in_no_more_room() {
+        let millis = EventTime::from_millis;
+        for time in [EventTime::MIN, millis(i64::MIN + 1), millis(-1), millis(0), millis(1), millis(i64::MAX - 1)] {
+            assert_eq!(Held::new((), time).time(), time);
+        }
+        assert_eq!(Held::new((), EventTime::MAX).time(), EventTime::LAST);
+        assert_eq!(size_of::<Option<Held<[u64; 2]>>>(), 24);
     }
 
     #[test]

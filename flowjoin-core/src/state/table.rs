@@ -152,6 +152,17 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         self.verify(hash, key, guess).or_else(|| self.find(hash, key))
     }
 
+    /// As [`find_by`](Self::find_by), with a guess made before, and a test that holds for no other entry of the table.
+    #[inline]
+    pub fn find_by_guessed(&self, hash: u64, guess: Guess, test: impl Fn(&E, &S) -> bool) -> Option<Place> {
+        let group = KeyGroup::of(hash).index();
+        let guessed = guess.0.and_then(|entry| Some((entry, self.entries.get(entry)?)));
+        match guessed.filter(|(_, entry)| test(&entry.value, &self.spills[group])) {
+            Some((entry, _)) => Some(Place { shard: group as u32, entry, tag: hash as u32 }),
+            None => self.find_by(hash, test),
+        }
+    }
+
     #[inline]
     fn verify(&self, hash: u64, key: &K, guess: Guess) -> Option<Place> {
         let entry = guess.0?;
@@ -328,6 +339,9 @@ impl<K: Key, E: Default> Entries<K, E> {
     fn add(&mut self, key: K) -> u32 {
         let new = Some(Entry { key, value: E::default() });
         if let Some(entry) = self.free.pop() {
+            if let Some(&next) = self.free.len().checked_sub(AHEAD).and_then(|at| self.free.get(at)) {
+                self.prefetch(next);
+            }
             let (chunk, at) = Self::split(entry);
             self.chunks[chunk][at] = new;
             return entry;
@@ -440,6 +454,9 @@ const SMALLEST: usize = 16;
 
 /// Entries side by side.
 const CHUNK: usize = 1_024;
+
+/// Free places asked for ahead of use.
+const AHEAD: usize = 8;
 
 #[cfg(test)]
 mod tests {

@@ -7,8 +7,9 @@
 use std::collections::BTreeSet;
 use std::ops::{Bound, RangeInclusive};
 
+use super::Ahead;
 use super::RowId;
-use super::table::{Place, Table};
+use super::table::{Guess, Place, Table};
 use crate::key::Key;
 use crate::time::EventTime;
 
@@ -174,22 +175,22 @@ impl<K: Key, const S: usize> Default for Timeline<K, S> {
 }
 
 impl<K: Key, const S: usize> Timeline<K, S> {
-    /// Asks the processor for the place of this hash, which will be needed soon.
+    /// Begins a run of look-ups; `hash` tells that of the row so many places after the first, if there is one.
     #[inline]
-    pub fn prefetch(&self, hash: u64) {
-        self.table.prefetch(hash);
+    pub fn look_ahead(&self, hash: impl Fn(usize) -> Option<u64>) -> Ahead {
+        Ahead::begin(&self.table, hash)
     }
 
-    /// Asks the processor for the rows of this hash, once its place in the index is near.
+    /// The guess for the row of a run whose turn it is; `hash` tells that of the row so many places after it.
     #[inline]
-    pub fn prefetch_entry(&self, hash: u64) {
-        self.table.prefetch_entry(hash);
+    pub fn guess(&self, ahead: &mut Ahead, hash: impl Fn(usize) -> Option<u64>) -> Guess {
+        ahead.next(&self.table, hash)
     }
 
     /// The place of a key, for what is then asked of its rows; one without rows is to get one at once.
     #[inline]
-    pub fn upsert(&mut self, hash: u64, key: K) -> Place {
-        self.table.upsert(hash, key)
+    pub fn upsert(&mut self, hash: u64, key: K, guess: Guess) -> Place {
+        self.table.upsert_guessed(hash, key, guess)
     }
 
     /// The place of a key, if it has rows.
@@ -301,8 +302,9 @@ impl<K: Key, const S: usize> Timeline<K, S> {
     }
 
     /// Takes a row out, found by its hash, time and id; returns whether it was there.
-    pub fn remove(&mut self, hash: u64, side: Side, time: EventTime, id: RowId) -> bool {
-        let place = self.table.find_by(hash, |sides, spill| sides.contains(side.index(), (time, id), spill));
+    pub fn remove(&mut self, hash: u64, side: Side, (time, id): (EventTime, RowId), guess: Guess) -> bool {
+        let is_it = |sides: &Sides<S>, spill: &Spill| sides.contains(side.index(), (time, id), spill);
+        let place = self.table.find_by_guessed(hash, guess, is_it);
         let Some(place) = place else { return false };
         let (sides, spill) = self.table.at(place);
         sides.remove(side.index(), (time, id), spill);
@@ -337,13 +339,12 @@ impl<K: Key> Timeline<K, 2> {
     #[inline]
     pub fn insert_and_find(
         &mut self,
-        hash: u64,
-        key: K,
+        (hash, key, guess): (u64, K, Guess),
         (side, time, id): (Side, EventTime, RowId),
         span: (EventTime, EventTime),
         found: &mut Vec<RowId>,
     ) {
-        let place = self.table.upsert(hash, key);
+        let place = self.table.upsert_guessed(hash, key, guess);
         let (sides, spill) = self.table.at(place);
         sides.within(side.other().index(), span, spill, found);
         sides.insert(side.index(), (time, id), false, spill);
@@ -369,7 +370,7 @@ mod tests {
         let mut line: Timeline<u8> = Timeline::default();
         for (id, time) in [(0, 30), (1, 10), (2, 20), (3, 20)] {
             let row = (Side::Left, at(time), RowId::new(id));
-            line.insert_and_find(3, 1, row, (at(0), at(99)), &mut Vec::new());
+            line.insert_and_find((3, 1, Guess::default()), row, (at(0), at(99)), &mut Vec::new());
             assert_eq!(found(&mut line, Side::Left, time, time).last(), Some(&(id as usize)));
         }
         assert_eq!(found(&mut line, Side::Left, 10, 20), [1, 2, 3]);
@@ -377,7 +378,7 @@ mod tests {
         assert_eq!(found(&mut line, Side::Left, 25, 5), [0usize; 0]);
         assert_eq!(found(&mut line, Side::Right, 0, 99), [0usize; 0]);
         let mut ids = Vec::new();
-        line.insert_and_find(3, 1, (Side::Right, at(5), RowId::new(0)), (at(20), at(30)), &mut ids);
+        line.insert_and_find((3, 1, Guess::default()), (Side::Right, at(5), RowId::new(0)), (at(20), at(30)), &mut ids);
         assert_eq!(ids, [RowId::new(2), RowId::new(3), RowId::new(0)]);
     }
 
@@ -392,7 +393,7 @@ mod tests {
         for n in 0..rows {
             let time = time_of(n);
             let near = (at(time - 2), at(time + 2));
-            line.insert_and_find(3, 1u8, (Side::Left, at(time), RowId::new(n)), near, &mut ids);
+            line.insert_and_find((3, 1, Guess::default()), (Side::Left, at(time), RowId::new(n)), near, &mut ids);
             if n % 64 == 0 {
                 line.within(3, &1, Side::Left, near, &mut ids);
                 assert!(!ids.is_empty() && ids.len() <= 5);
@@ -401,7 +402,7 @@ mod tests {
         }
         for n in 0..rows {
             let time = time_of(n);
-            assert!(line.remove(3, Side::Left, at(time), RowId::new(n)));
+            assert!(line.remove(3, Side::Left, (at(time), RowId::new(n)), Guess::default()));
         }
         assert!(line.is_empty());
     }
@@ -410,20 +411,25 @@ mod tests {
     fn an_entry_goes_with_its_last_row() {
         let mut line: Timeline<u8> = Timeline::default();
         for id in 0..3 {
-            line.insert_and_find(3, 1u8, (Side::Left, at(7), RowId::new(id)), (at(0), at(0)), &mut Vec::new());
+            line.insert_and_find(
+                (3, 1, Guess::default()),
+                (Side::Left, at(7), RowId::new(id)),
+                (at(0), at(0)),
+                &mut Vec::new(),
+            );
         }
         for id in [1, 0] {
-            assert!(line.remove(3, Side::Left, at(7), RowId::new(id)));
-            assert!(!line.remove(3, Side::Left, at(7), RowId::new(id)));
+            assert!(line.remove(3, Side::Left, (at(7), RowId::new(id)), Guess::default()));
+            assert!(!line.remove(3, Side::Left, (at(7), RowId::new(id)), Guess::default()));
         }
         assert_eq!(found(&mut line, Side::Left, 0, 9), [2]);
-        assert!(line.remove(3, Side::Left, at(7), RowId::new(2)) && line.is_empty());
+        assert!(line.remove(3, Side::Left, (at(7), RowId::new(2)), Guess::default()) && line.is_empty());
     }
 
     #[test]
     fn rows_that_are_settled_are_found_apart_from_the_others() {
         let mut line: Timeline<u8> = Timeline::default();
-        let place = line.upsert(3, 1);
+        let place = line.upsert(3, 1, Guess::default());
         let settle = |line: &mut Timeline<u8>, from, to, odd: bool| {
             let mut ids = Vec::new();
             let test = |id: RowId| !odd || id.index() % 2 == 1;
@@ -446,7 +452,7 @@ mod tests {
         };
         assert_eq!((first(&line, 0, 99, 0), first(&line, 0, 99, 2), first(&line, 31, 39, 0)), (Some(0), Some(3), None));
         for (id, time) in [(0, 10), (1, 10), (4, 40), (2, 20)] {
-            assert!(line.remove(3, Side::Left, at(time), RowId::new(id)));
+            assert!(line.remove(3, Side::Left, (at(time), RowId::new(id)), Guess::default()));
         }
         assert_eq!((first(&line, 0, 99, 0), found(&mut line, Side::Left, 0, 99)), (Some(3), vec![]));
     }
@@ -460,7 +466,7 @@ mod tests {
             ids.iter().map(|id| id.index()).collect::<Vec<_>>()
         };
         assert_eq!(around(&line, 7), [0usize; 0]);
-        let place = line.upsert(3, 1);
+        let place = line.upsert(3, 1, Guess::default());
         line.insert(place, (Side::Left, at(50), RowId::new(7)), false);
         assert_eq!((around(&line, 49), around(&line, 51)), (vec![7], vec![7]));
         line.insert(place, (Side::Left, at(20), RowId::new(8)), false);
@@ -471,6 +477,6 @@ mod tests {
         );
         line.move_to(3, Side::Left, (at(50), RowId::new(7)), at(30));
         assert_eq!(around(&line, 30), [7, 9]);
-        assert!(line.remove(3, Side::Left, at(30), RowId::new(7)));
+        assert!(line.remove(3, Side::Left, (at(30), RowId::new(7)), Guess::default()));
     }
 }

@@ -1,7 +1,7 @@
 //! Rows that leave as the watermark passes them: a part at a time, so that a watermark that moves far keeps no call long.
 
 use super::super::Outbox;
-use super::{AHEAD, IntervalJoin};
+use super::IntervalJoin;
 use crate::key::Key;
 use crate::state::{Due, Side};
 use crate::time::EventTime;
@@ -31,19 +31,15 @@ impl<K: Key> IntervalJoin<K> {
         let own = side.index();
         let (mut alone, mut gone) = (Vec::new(), Vec::new());
         let mut told = 0;
+        let mut ahead = self.line.look_ahead(|at| Some(due.get(at)?.hash));
         for (index, &Due { at, id, hash }) in due.iter().enumerate() {
-            if let Some(next) = due.get(index + AHEAD) {
-                self.line.prefetch(next.hash);
-            }
-            if let Some(next) = due.get(index + AHEAD / 2) {
-                self.line.prefetch_entry(next.hash);
-            }
+            let guess = self.line.guess(&mut ahead, |after| Some(due.get(index + after)?.hash));
             // A saturated close does not tell the row's time; the row itself does.
             let time = match self.spec.bounds.time_of(side, EventTime::from_millis(at)) {
                 EventTime::MIN => self.rows.time(own, id),
                 time => time,
             };
-            let held = self.line.remove(hash, side, time, id);
+            let held = self.line.remove(hash, side, (time, id), guess);
             debug_assert!(held, "a row that closes is held");
             if self.met[own].remove(id) {
                 gone.push(id);

@@ -10,7 +10,7 @@ use super::super::kernel::Kind;
 use super::{IntervalJoin, in_order};
 use crate::change::RowKind;
 use crate::key::Key;
-use crate::state::{RowId, Side};
+use crate::state::{Guess, RowId, Side};
 use crate::time::EventTime;
 
 impl<K: Key> IntervalJoin<K> {
@@ -18,13 +18,13 @@ impl<K: Key> IntervalJoin<K> {
     pub(super) fn settle_partners(
         &mut self,
         side: Side,
-        (hash, key): (u64, K),
+        (hash, key, guess): (u64, K, Guess),
         (id, time): (RowId, EventTime),
         stays: bool,
     ) -> bool {
         let span = self.spec.bounds.partners(side, time);
         let place = match stays {
-            true => Some(self.line.upsert(hash, key)),
+            true => Some(self.line.upsert(hash, key, guess)),
             false => self.line.find(hash, &key),
         };
         let Some(place) = place else { return false };

@@ -43,6 +43,7 @@ impl Gaps {
     }
 
     /// A row without a partner is kept; returns whether its gap is to be told now.
+    #[inline]
     pub fn opens(&mut self, id: RowId, hash: u64, now: ProcTime) -> bool {
         match self {
             Gaps::Never | Gaps::Final => false,
@@ -60,6 +61,7 @@ impl Gaps {
     }
 
     /// Whether the gap beside a row that has met no partner stands in the result.
+    #[inline]
     pub fn stands(&self, id: RowId) -> bool {
         match self {
             Gaps::Never | Gaps::Final => false,
@@ -74,6 +76,7 @@ impl Gaps {
     }
 
     /// The gap beside a row is closed for good: a partner has come, or the row leaves.
+    #[inline]
     pub fn close(&mut self, id: RowId) {
         if let Gaps::After(after) = self {
             after.told.remove(id);

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 
 use super::super::Cx;
 use super::super::joined::{Located, Placing, Staged};
-use super::{AHEAD, COMBOS_MAX, MultiJoin};
+use super::{COMBOS_MAX, MultiJoin};
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::state::{Guess, Place, RowId};
+use crate::state::{Ahead, Place, RowId};
 use crate::time::EventTime;
 
 /// The rows of a batch that have not been joined yet.
@@ -124,18 +124,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.coming.looked_up += rows;
         self.coming.block.clear();
         self.coming.joined = 0;
-        let mut guesses = [Guess::default(); AHEAD / 2];
-        for (row, guess) in self.coming.staged.as_slice().iter().zip(&mut guesses) {
-            *guess = self.table.prefetch_entry(row.hash);
-        }
-        for index in 0..rows {
-            // First the place of a key in the index is asked for, then the entry that it names.
+        let mut ahead = Ahead::begin(&self.table, |after| Some(self.coming.staged.as_slice().get(after)?.hash));
+        for _ in 0..rows {
             let coming = self.coming.staged.as_slice();
-            if let Some(next) = coming.get(AHEAD) {
-                self.table.prefetch(next.hash);
-            }
-            let later = coming.get(AHEAD / 2).map_or(Guess::default(), |next| self.table.prefetch_entry(next.hash));
-            let guess = std::mem::replace(&mut guesses[index % (AHEAD / 2)], later);
+            let guess = ahead.next(&self.table, |after| Some(coming.get(after)?.hash));
             let Some(Staged { key, hash, time, kind }) = self.coming.staged.next() else { break };
             let is_null = key.is_null();
             let place = match (is_null, kind.adds()) {

@@ -8,7 +8,7 @@ use crate::change::RowKind;
 use crate::key::Key;
 use crate::op::Outbox;
 use crate::op::joined::Combo;
-use crate::state::{Agenda, Bits, Inserted, RowId, Side, Timeline, Version};
+use crate::state::{Agenda, Bits, Guess, Inserted, RowId, Side, Timeline, Version};
 use crate::time::{EventTime, Span, Watermark, millis};
 
 /// The probes that have come out and may be corrected.
@@ -38,7 +38,12 @@ impl<K: Key> Kept<K> {
         }
         // There is nothing on the other side to be found.
         let row = (Side::Left, time, probe.id);
-        self.line.insert_and_find(probe.hash, probe.key.clone(), row, (time, time), &mut Vec::new());
+        self.line.insert_and_find(
+            (probe.hash, probe.key.clone(), Guess::default()),
+            row,
+            (time, time),
+            &mut Vec::new(),
+        );
         self.leaving.push(time, probe);
     }
 
@@ -122,7 +127,7 @@ impl<K: Key> TemporalJoin<K> {
                 self.due.reverse();
                 continue;
             };
-            kept.line.remove(hash, Side::Left, time, id);
+            kept.line.remove(hash, Side::Left, (time, id), Guess::default());
             if kept.matched.remove(id) {
                 self.told.push(id);
             } else {
