@@ -7,6 +7,7 @@
 mod agenda;
 mod ahead;
 mod bits;
+mod chunks;
 mod equal;
 mod expired;
 mod expiry;
@@ -26,6 +27,7 @@ mod versions;
 pub use agenda::Agenda;
 pub use ahead::Ahead;
 pub use bits::Bits;
+pub use chunks::Chunks;
 pub use equal::{Equality, equal_rows};
 pub use expired::Expired;
 pub use expiry::{Due, Expiry};

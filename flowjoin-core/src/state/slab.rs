@@ -1,12 +1,11 @@
 //! Rows by id.
 //!
-//! Rows stand in chunks that never move, so growing never copies a row and never stops the operator; the places of
-//! rows that left are used again, the last one first.
+//! Rows never move; the places of those that left are used again, the last one first.
 
 use std::num::NonZero;
 
-use super::RowId;
 use super::table::prefetch;
+use super::{Chunks, RowId};
 use crate::error::OpError;
 use crate::time::EventTime;
 
@@ -37,15 +36,14 @@ impl<T> Held<T> {
 /// The rows of one input of one task.
 #[derive(Debug)]
 pub struct Slab<T> {
-    chunks: Vec<Vec<Option<Held<T>>>>,
+    rows: Chunks<Option<Held<T>>>,
     free: Vec<RowId>,
-    used: usize,
     live: usize,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Slab { chunks: Vec::new(), free: Vec::new(), used: 0, live: 0 }
+        Slab { rows: Chunks::default(), free: Vec::new(), live: 0 }
     }
 }
 
@@ -61,48 +59,34 @@ impl<T> Slab<T> {
             if let Some(&next) = self.free.len().checked_sub(AHEAD).and_then(|at| self.free.get(at)) {
                 self.prefetch(next);
             }
-            let (chunk, at) = split(id);
-            self.chunks[chunk][at] = Some(Held::new(row, time));
+            self.rows[number(id)] = Some(Held::new(row, time));
             return Ok(id);
         }
-        let index = self.used;
-        if index.is_multiple_of(CHUNK) {
-            self.add_chunk()?;
-        }
-        self.chunks[index / CHUNK].push(Some(Held::new(row, time)));
-        self.used += 1;
-        Ok(RowId::in_slab(index as u32))
-    }
-
-    #[cold]
-    fn add_chunk(&mut self) -> Result<(), OpError> {
-        if self.used + CHUNK > RowId::LIMIT {
+        let index = self.rows.len();
+        if index >= RowId::LIMIT {
+            self.live -= 1;
             return Err(OpError::too_many_rows());
         }
-        // The first chunk starts small: most joins of small flows never fill one.
-        self.chunks.push(Vec::with_capacity(if self.used == 0 { 16 } else { CHUNK }));
-        Ok(())
+        self.rows.push(Some(Held::new(row, time)));
+        Ok(RowId::in_slab(index as u32))
     }
 
     /// Puts another row in the place of one that is held, and returns that one.
     pub fn replace(&mut self, id: RowId, row: T, time: EventTime) -> Held<T> {
-        let (chunk, at) = split(id);
-        let held = self.chunks[chunk][at].as_mut();
+        let held = self.rows[number(id)].as_mut();
         std::mem::replace(held.expect("only a row that is held is replaced"), Held::new(row, time))
     }
 
     /// The row of this id, if it is held.
     #[inline]
     pub fn get(&self, id: RowId) -> Option<&Held<T>> {
-        let (chunk, at) = split(id);
-        self.chunks.get(chunk)?.get(at)?.as_ref()
+        self.rows.get(number(id))?.as_ref()
     }
 
     /// Asks the processor for the row, which will be needed soon.
     #[inline]
     pub fn prefetch(&self, id: RowId) {
-        let (chunk, at) = split(id);
-        if let Some(held) = self.chunks.get(chunk).and_then(|chunk| chunk.get(at)) {
+        if let Some(held) = self.rows.get(number(id)) {
             prefetch(held);
         }
     }
@@ -128,8 +112,7 @@ impl<T> Slab<T> {
 
     /// Takes a row out and keeps its id from being given away until [`release`](Self::release).
     pub fn vacate(&mut self, id: RowId) -> Option<Held<T>> {
-        let (chunk, at) = split(id);
-        let held = self.chunks.get_mut(chunk)?.get_mut(at)?.take()?;
+        let held = self.rows.get_mut(number(id))?.take()?;
         self.live -= 1;
         Some(held)
     }
@@ -154,25 +137,21 @@ impl<T> Slab<T> {
         let mut free = self.free.clone();
         free.sort_unstable();
         let mut free = free.into_iter().peekable();
-        let all = self.chunks.iter().flatten().enumerate();
+        let all = self.rows.iter().enumerate();
         let all = all.map(|(index, held)| (RowId::in_slab(index as u32), held));
         all.filter(|(id, held)| free.next_if_eq(id).is_none() && held.is_some()).map(|(id, _)| id).collect()
     }
 
     /// Bytes taken for rows and ids, without what rows own elsewhere.
     pub fn bytes(&self) -> u64 {
-        let chunks: usize = self.chunks.iter().map(|chunk| chunk.capacity() * size_of::<Option<Held<T>>>()).sum();
-        (chunks + self.free.capacity() * size_of::<RowId>()) as u64
+        self.rows.bytes() + (self.free.capacity() * size_of::<RowId>()) as u64
     }
 }
 
 #[inline]
-fn split(id: RowId) -> (usize, usize) {
-    let number = id.index() / 2;
-    (number / CHUNK, number % CHUNK)
+fn number(id: RowId) -> usize {
+    id.index() / 2
 }
-
-const CHUNK: usize = 4_096;
 
 /// Free places asked for ahead of use.
 const AHEAD: usize = 8;

@@ -5,15 +5,17 @@
 //! one. The number of a slot is that of the key's entry in its table. What does not fit (a second row of an input) is
 //! kept in the slab.
 
-/// Slots by number, in chunks that never move. A slot is a tuple with a place for a row of each input.
+use super::Chunks;
+
+/// Slots by number, which never move. A slot is a tuple with a place for a row of each input.
 #[derive(Debug)]
 pub struct Slots<S> {
-    chunks: Vec<Vec<S>>,
+    slots: Chunks<S>,
 }
 
 impl<S> Default for Slots<S> {
     fn default() -> Self {
-        Slots { chunks: Vec::new() }
+        Slots { slots: Chunks::default() }
     }
 }
 
@@ -26,49 +28,40 @@ impl<S: Default> Slots<S> {
     /// The slot of a number, if there is one.
     #[inline]
     pub fn get(&self, slot: u32) -> Option<&S> {
-        self.chunks.get(slot as usize / CHUNK)?.get(slot as usize % CHUNK)
+        self.slots.get(slot as usize)
     }
 
     /// The slot of a number, to be changed, if there is one.
     #[inline]
     pub fn get_mut(&mut self, slot: u32) -> Option<&mut S> {
-        self.chunks.get_mut(slot as usize / CHUNK)?.get_mut(slot as usize % CHUNK)
+        self.slots.get_mut(slot as usize)
     }
 
     /// The slot of a number, which is made with all before it if there is none.
     #[inline]
     pub fn reach(&mut self, slot: u32) -> &mut S {
-        let (chunk, at) = (slot as usize / CHUNK, slot as usize % CHUNK);
-        if self.chunks.get(chunk).is_none_or(|chunk| chunk.len() <= at) {
-            self.grow(chunk, at);
+        if self.slots.get(slot as usize).is_none() {
+            self.grow(slot);
         }
-        &mut self.chunks[chunk][at]
+        &mut self.slots[slot as usize]
     }
 
-    fn grow(&mut self, chunk: usize, at: usize) {
-        while self.chunks.len() <= chunk {
-            if let Some(last) = self.chunks.last_mut() {
-                last.resize_with(CHUNK, S::default);
-            }
-            // The first chunk starts small, as in a slab.
-            self.chunks.push(Vec::with_capacity(if self.chunks.is_empty() { 4 } else { CHUNK }));
+    fn grow(&mut self, slot: u32) {
+        for _ in self.slots.len()..=slot as usize {
+            self.slots.push(S::default());
         }
-        self.chunks[chunk].resize_with(at + 1, S::default);
     }
 
     /// All slots with their numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &S)> {
-        self.chunks.iter().flatten().enumerate().map(|(number, slot)| (number as u32, slot))
+        self.slots.iter().enumerate().map(|(number, slot)| (number as u32, slot))
     }
 
     /// Bytes taken, without what rows own elsewhere.
     pub fn bytes(&self) -> u64 {
-        let slots: usize = self.chunks.iter().map(Vec::capacity).sum();
-        (slots * size_of::<S>()) as u64
+        self.slots.bytes()
     }
 }
-
-const CHUNK: usize = 1_024;
 
 /// Bytes of the largest slot that is kept for a key of which perhaps one input has a row.
 const LARGEST: usize = 512;

@@ -1,7 +1,7 @@
 //! The keyed table: one entry a key, sharded by key group.
 //!
 //! A shard is an index, open-addressed with linear probing and backward-shift deletion, eight bytes a place (a tag of the
-//! hash and the number of the entry), so that it is dense, quick to double and cheap to miss in. Entries stand in chunks
+//! hash and the number of the entry), so that it is dense, quick to double and cheap to miss in. Entries stand in places
 //! that never move, in the order in which their keys came, and the places of those that left are used again; the number
 //! of an entry can name what stands elsewhere for its key. A look-up touches a line of each, and both can be prefetched:
 //! first the index, then the entry that it names.
@@ -9,6 +9,7 @@
 //! Shards grow one at a time and at different fills: a doubling takes a millisecond where that of one table would stop
 //! the operator for a tenth of a second. Each shard also has a `spill`, where entries put what does not fit in place.
 
+use super::Chunks;
 use crate::key::{KEY_GROUPS, Key, KeyGroup};
 
 /// Entries by key.
@@ -30,8 +31,7 @@ struct Fill {
 
 #[derive(Debug)]
 struct Entries<K, E> {
-    chunks: Vec<Vec<Option<Entry<K, E>>>>,
-    used: usize,
+    all: Chunks<Option<Entry<K, E>>>,
     free: Vec<u32>,
 }
 
@@ -82,7 +82,7 @@ impl<K: Key, E: Default, S: Default> Default for Table<K, E, S> {
             indexes: (0..KEY_GROUPS).map(|_| Box::default()).collect(),
             fills: vec![Fill::default(); usize::from(KEY_GROUPS)],
             spills: (0..KEY_GROUPS).map(|_| S::default()).collect(),
-            entries: Entries { chunks: Vec::new(), used: 0, free: Vec::new() },
+            entries: Entries { all: Chunks::default(), free: Vec::new() },
         }
     }
 }
@@ -253,8 +253,7 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// The entry at a place, and the spill of its shard.
     #[inline]
     pub fn at(&mut self, place: Place) -> (&mut E, &mut S) {
-        let (chunk, at) = Entries::<K, E>::split(place.entry);
-        let entry = self.entries.chunks[chunk][at].as_mut().expect("a place is that of an entry");
+        let entry = self.entries.all[place.entry as usize].as_mut().expect("a place is that of an entry");
         (&mut entry.value, &mut self.spills[place.shard as usize])
     }
 
@@ -316,21 +315,14 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
 
 impl<K: Key, E: Default> Entries<K, E> {
     #[inline]
-    fn split(entry: u32) -> (usize, usize) {
-        (entry as usize / CHUNK, entry as usize % CHUNK)
-    }
-
-    #[inline]
     fn get(&self, entry: u32) -> Option<&Entry<K, E>> {
-        let (chunk, at) = Self::split(entry);
-        self.chunks.get(chunk)?.get(at)?.as_ref()
+        self.all.get(entry as usize)?.as_ref()
     }
 
     // Asks for the lines that an entry begins and ends in.
     #[inline]
     fn prefetch(&self, entry: u32) {
-        let (chunk, at) = Self::split(entry);
-        if let Some(entry) = self.chunks.get(chunk).and_then(|chunk| chunk.get(at)) {
+        if let Some(entry) = self.all.get(entry as usize) {
             prefetch_ends(entry);
         }
     }
@@ -342,30 +334,21 @@ impl<K: Key, E: Default> Entries<K, E> {
             if let Some(&next) = self.free.len().checked_sub(AHEAD).and_then(|at| self.free.get(at)) {
                 self.prefetch(next);
             }
-            let (chunk, at) = Self::split(entry);
-            self.chunks[chunk][at] = new;
+            self.all[entry as usize] = new;
             return entry;
         }
-        let entry = self.used as u32;
-        let (chunk, at) = Self::split(entry);
-        if at == 0 {
-            // The first chunk starts small: most tables of small flows never fill one.
-            self.chunks.push(Vec::with_capacity(if chunk == 0 { SMALLEST } else { CHUNK }));
-        }
-        self.chunks[chunk].push(new);
-        self.used += 1;
+        let entry = self.all.len() as u32;
+        self.all.push(new);
         entry
     }
 
     fn take(&mut self, entry: u32) -> Option<Entry<K, E>> {
-        let (chunk, at) = Self::split(entry);
         self.free.push(entry);
-        self.chunks[chunk][at].take()
+        self.all[entry as usize].take()
     }
 
     fn bytes(&self) -> u64 {
-        let entries: usize = self.chunks.iter().map(Vec::capacity).sum();
-        (entries * size_of::<Option<Entry<K, E>>>() + self.free.capacity() * size_of::<u32>()) as u64
+        self.all.bytes() + (self.free.capacity() * size_of::<u32>()) as u64
     }
 }
 
@@ -451,9 +434,6 @@ fn prefetch_line(address: *const u8) {
 }
 
 const SMALLEST: usize = 16;
-
-/// Entries side by side.
-const CHUNK: usize = 1_024;
 
 /// Free places asked for ahead of use.
 const AHEAD: usize = 8;
