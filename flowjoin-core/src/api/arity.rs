@@ -25,7 +25,7 @@ use crate::op::joined::{
 use crate::op::multi_join::{MultiJoin as MultiJoinOp, Spec};
 use crate::op::{Outbox, Port};
 use crate::record::Data;
-use crate::state::{Equality, Held, RowId, Slab, Slots, StateShape, prefetch, prefetch_all};
+use crate::state::{Equality, Held, RowId, Slab, Slots, StateShape, prefetch_all};
 use crate::time::{EventTime, Watermark};
 
 /// Rows asked for ahead of use.
@@ -145,6 +145,7 @@ macro_rules! arity {
                 }
                 // Neighbours share most of their rows, which need to be found once.
                 let mut found = [RowId::MISSING; $n];
+                let mut times = [EventTime::MIN; $n];
                 $(let mut $row: Option<&Held<$I::Row>> = None;)+
                 for (index, combo) in combos.iter().enumerate() {
                     if let Some([before, next]) = combos.get(index + AHEAD - 1..=index + AHEAD) {
@@ -158,13 +159,15 @@ macro_rules! arity {
                     }
                     let home = combo.home();
                     let beside = home.slot().and_then(|slot| slots.get(slot));
-                    $($row = match beside {
-                        Some(slot) if combo.ids[$i] == home => slot.$i.as_ref(),
-                        _ if combo.ids[$i] == found[$i] => $row,
-                        _ => held(&slabs.$i, slots, |slot| &slot.$i, combo.ids[$i]),
-                    };)+
+                    $(if combo.ids[$i] != found[$i] {
+                        $row = match beside {
+                            Some(slot) if combo.ids[$i] == home => slot.$i.as_ref(),
+                            _ => held(&slabs.$i, slots, |slot| &slot.$i, combo.ids[$i]),
+                        };
+                        times[$i] = $row.map_or(EventTime::MIN, |held| held.time());
+                    })+
                     found = combo.ids;
-                    let time = combo.cause $(.max($row.map_or(EventTime::MIN, |held| held.time())))+;
+                    let time = times.iter().fold(combo.cause, |latest, &time| latest.max(time));
                     let made = (self.select)($($I::view($row.map(|held| &held.row))),+);
                     // The second half of an update that shows nothing of what has changed takes the first with it.
                     let updates = combo.kind == RowKind::UpdateAfter && index > 0;
@@ -275,16 +278,6 @@ macro_rules! arity {
 
             fn prefetch(&self, input: usize, id: RowId) {
                 $(if input == $i { prefetch_row(&self.slabs.$i, &self.slots, |slot| &slot.$i, id); })+
-            }
-
-            #[inline]
-            fn prefetch_slot(&self, input: usize, slot: u32, all: bool) {
-                if let Some(slot) = self.slots.get(slot) {
-                    match all {
-                        true => prefetch_all(slot),
-                        false => { $(if input == $i { prefetch(&slot.$i); })+ }
-                    }
-                }
             }
 
             fn time(&self, input: usize, id: RowId) -> EventTime {

@@ -12,7 +12,7 @@ use crate::error::OpError;
 use crate::io::{RowChange, TableBatch};
 use crate::key::Key;
 use crate::record::Data;
-use crate::state::{Held, Place, RowId, Slab, Slots, prefetch};
+use crate::state::{Held, Place, RowId, Slab, Slots, prefetch, prefetch_all};
 use crate::time::{EventTime, Watermark};
 
 use super::{Outbox, Port};
@@ -268,9 +268,6 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
     /// Asks the processor for a row, which will be needed soon.
     fn prefetch(&self, input: usize, id: RowId);
 
-    /// Asks the processor for a place beside the other rows of a key, or for all of these, which will be needed soon.
-    fn prefetch_slot(&self, input: usize, slot: u32, all: bool);
-
     /// The time of a row that is held.
     fn time(&self, input: usize, id: RowId) -> EventTime;
 
@@ -344,6 +341,14 @@ pub fn stage<K: Key, T: Data>(
     staged.reserve(rows.len());
     let mut wait = Vec::with_capacity(rows.len());
     let mut late = 0;
+    if kinds == Kinds::AllInsert && !rows.iter().any(|row| late_before.is_late(row.time)) {
+        staged.extend(rows.into_iter().map(|KeyedRow { key, hash, time, row }| {
+            wait.push(row);
+            Staged { key, hash, time: time.max(not_before).min(not_after), kind: RowKind::Insert }
+        }));
+        *waiting = wait.into_iter();
+        return Ok(0);
+    }
     for (index, KeyedRow { key, hash, time, row }) in rows.into_iter().enumerate() {
         let kind = kinds.at(index);
         if late_before.is_late(time) {
@@ -388,6 +393,9 @@ pub fn stage_table<K: Key, T: Data>(
 /// The rows of a batch that have no place yet, in order.
 pub type Waiting<T> = std::vec::IntoIter<T>;
 
+/// Rows whose places are asked for ahead of use.
+const AHEAD: usize = 12;
+
 /// The rows of one input: in a slab of its own, and in a field of the slots that all inputs share.
 pub struct Shelf<'a, T, S, F> {
     slab: &'a mut Slab<T>,
@@ -415,7 +423,19 @@ impl<'a, T, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>> Shelf<'a, T, S, F
         rows: &mut [Located],
         Placing { side_by_side, changes_of_table }: Placing,
     ) -> Result<(), OpError> {
-        for row in rows {
+        for index in 0..rows.len() {
+            // The place of a row, or of all rows of its key where they will come out together.
+            if let Some(&Located { place: Some(place), comes_out, .. }) = rows.get(index + AHEAD)
+                && side_by_side
+                && let Some(slot) = self.slots.get_mut(place.number())
+            {
+                if comes_out {
+                    prefetch_all(slot);
+                } else {
+                    prefetch((self.field)(slot));
+                }
+            }
+            let row = &mut rows[index];
             let Located { time, place, kind, .. } = *row;
             if changes_of_table && kind != table_change::PUT {
                 continue;

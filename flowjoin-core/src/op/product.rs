@@ -20,16 +20,19 @@ use crate::state::{RowId, Runs};
 /// How many inputs a join has, and what each does to the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    inputs: usize,
+    // A bit for each input.
+    all: u16,
+    required: u16,
     may_be_empty: u16,
     hidden: u16,
+    is_inner: bool,
 }
 
 impl Shape {
     /// A join with one flag an input: whether it is optional; else it is required.
     pub fn new(optional: &[bool]) -> Shape {
         let bits = optional.iter().enumerate().map(|(input, &optional)| u16::from(optional) << input);
-        Shape { inputs: optional.len(), may_be_empty: bits.sum(), hidden: 0 }
+        Shape::of_bits(optional.len(), bits.sum(), 0)
     }
 
     /// A join of inputs of these kinds.
@@ -37,17 +40,25 @@ impl Shape {
         let bits = |is: fn(Kind) -> bool| {
             kinds.iter().enumerate().map(|(input, &kind)| u16::from(is(kind)) << input).sum::<u16>()
         };
-        Shape { inputs: kinds.len(), may_be_empty: bits(Kind::may_be_empty), hidden: bits(|kind| !kind.shows()) }
+        Shape::of_bits(kinds.len(), bits(Kind::may_be_empty), bits(|kind| !kind.shows()))
+    }
+
+    fn of_bits(inputs: usize, may_be_empty: u16, hidden: u16) -> Shape {
+        let all = ((1u32 << inputs) - 1) as u16;
+        let required = !may_be_empty & all;
+        Shape { all, required, may_be_empty, hidden, is_inner: required == all && hidden == 0 }
     }
 
     /// A bit for each input that needs a row: the required ones, and those that have to exist.
+    #[inline]
     pub fn required(&self) -> u16 {
-        !self.may_be_empty & self.all()
+        self.required
     }
 
     /// Whether every input is required and shown: the result has no gaps.
+    #[inline]
     pub fn is_inner(&self) -> bool {
-        self.required() == self.all() && self.hidden == 0
+        self.is_inner
     }
 
     /// A bit for each input that must not have a row.
@@ -57,7 +68,7 @@ impl Shape {
 
     /// A bit for each input whose rows are in the result: the required and the optional ones.
     pub fn shown(&self) -> u16 {
-        !self.hidden & self.all()
+        !self.hidden & self.all
     }
 
     /// What an input does to the result.
@@ -78,10 +89,6 @@ impl Shape {
     /// Whether a row of an input is in the result though no other input has any.
     pub fn stands_alone(&self, input: usize) -> bool {
         self.required() & !(1 << input) == 0 && self.shown() >> input & 1 == 1
-    }
-
-    fn all(&self) -> u16 {
-        ((1u32 << self.inputs) - 1) as u16
     }
 }
 

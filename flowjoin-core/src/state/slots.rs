@@ -11,11 +11,12 @@ use super::Chunks;
 #[derive(Debug)]
 pub struct Slots<S> {
     slots: Chunks<S>,
+    len: u32,
 }
 
 impl<S> Default for Slots<S> {
     fn default() -> Self {
-        Slots { slots: Chunks::default() }
+        Slots { slots: Chunks::default(), len: 0 }
     }
 }
 
@@ -40,16 +41,18 @@ impl<S: Default> Slots<S> {
     /// The slot of a number, which is made with all before it if there is none.
     #[inline]
     pub fn reach(&mut self, slot: u32) -> &mut S {
-        if self.slots.get(slot as usize).is_none() {
+        if slot >= self.len {
             self.grow(slot);
         }
         &mut self.slots[slot as usize]
     }
 
+    #[cold]
     fn grow(&mut self, slot: u32) {
-        for _ in self.slots.len()..=slot as usize {
+        for _ in self.len..=slot {
             self.slots.push(S::default());
         }
+        self.len = slot + 1;
     }
 
     /// All slots with their numbers, ascending.

@@ -16,9 +16,9 @@ use crate::key::{KEY_GROUPS, Key, KeyGroup};
 #[derive(Debug)]
 pub struct Table<K, E, S> {
     // By shard. What each look-up reads is dense, so that it stays near.
-    indexes: Vec<Box<[Mark]>>,
-    fills: Vec<Fill>,
-    spills: Vec<S>,
+    indexes: Box<[Box<[Mark]>; SHARDS]>,
+    fills: Box<[Fill; SHARDS]>,
+    spills: Box<[S; SHARDS]>,
     entries: Entries<K, E>,
 }
 
@@ -79,9 +79,9 @@ impl Place {
 impl<K: Key, E: Default, S: Default> Default for Table<K, E, S> {
     fn default() -> Self {
         Table {
-            indexes: (0..KEY_GROUPS).map(|_| Box::default()).collect(),
-            fills: vec![Fill::default(); usize::from(KEY_GROUPS)],
-            spills: (0..KEY_GROUPS).map(|_| S::default()).collect(),
+            indexes: Box::new(std::array::from_fn(|_| Box::default())),
+            fills: Box::new([Fill::default(); SHARDS]),
+            spills: Box::new(std::array::from_fn(|_| S::default())),
             entries: Entries { all: Chunks::default(), free: Vec::new() },
         }
     }
@@ -143,13 +143,8 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// As [`upsert`](Self::upsert), with a guess made before, which is right nearly always and saves the look-up.
     #[inline]
     pub fn upsert_guessed(&mut self, hash: u64, key: K, guess: Guess) -> Place {
-        self.verify(hash, &key, guess).unwrap_or_else(|| self.upsert(hash, key))
-    }
-
-    /// As [`find`](Self::find), with a guess made before.
-    #[inline]
-    pub fn find_guessed(&self, hash: u64, key: &K, guess: Guess) -> Option<Place> {
-        self.verify(hash, key, guess).or_else(|| self.find(hash, key))
+        let guessed = self.verify(hash, &key, guess).map(|(place, ..)| place);
+        guessed.unwrap_or_else(|| self.upsert(hash, key))
     }
 
     /// As [`find_by`](Self::find_by), with a guess made before, and a test that holds for no other entry of the table.
@@ -163,11 +158,14 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         }
     }
 
+    /// The place of a key with what stands there, if a guess made before was right, as it nearly always is.
     #[inline]
-    fn verify(&self, hash: u64, key: &K, guess: Guess) -> Option<Place> {
-        let entry = guess.0?;
-        let is_it = self.entries.get(entry).is_some_and(|other| other.key == *key);
-        is_it.then(|| Place { shard: KeyGroup::of(hash).index() as u32, entry, tag: hash as u32 })
+    pub fn verify(&self, hash: u64, key: &K, guess: Guess) -> Option<(Place, &E, &S)> {
+        let number = guess.0?;
+        let entry = self.entries.get(number).filter(|entry| entry.key == *key)?;
+        let shard = KeyGroup::of(hash).index();
+        let place = Place { shard: shard as u32, entry: number, tag: hash as u32 };
+        Some((place, &entry.value, &self.spills[shard]))
     }
 
     /// The place of a key, which gets an empty entry if it has none.
@@ -435,6 +433,9 @@ fn prefetch_line(address: *const u8) {
 
 const SMALLEST: usize = 16;
 
+/// A shard for each key group.
+const SHARDS: usize = KEY_GROUPS as usize;
+
 /// Free places asked for ahead of use.
 const AHEAD: usize = 8;
 
@@ -484,11 +485,11 @@ mod tests {
         assert_eq!(table.key_at(place), "c");
         // The first of the hash is another one.
         let guess = table.prefetch_entry(7);
-        let keys = ["a", "c", "d"].map(|key| table.find_guessed(7, &key.to_string(), guess));
-        assert_eq!(keys.map(|place| place.map(|place| *table.get(place))), [Some(0), Some(2), None]);
+        let keys = ["a", "c", "d"].map(|key| table.verify(7, &key.to_string(), guess).map(|(_, entry, ())| *entry));
+        assert_eq!(keys, [Some(0), None, None]);
         let place = table.find(7, &"a".to_string()).unwrap();
         table.remove(place);
-        assert!(table.find_guessed(7, &"a".to_string(), guess).is_none());
+        assert!(table.verify(7, &"a".to_string(), guess).is_none());
         let place = table.upsert_guessed(7, "d".to_string(), guess);
         assert_eq!((table.key_at(place).as_str(), table.len()), ("d", 2));
         assert!(table.find(7, &"b".to_string()).is_none());

@@ -11,7 +11,7 @@ use super::{COMBOS_MAX, MultiJoin};
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::state::{Ahead, Place, RowId};
+use crate::state::{Ahead, Lists, Place, RowId, Spill};
 use crate::time::EventTime;
 
 /// The rows of a batch that have not been joined yet.
@@ -130,31 +130,40 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let guess = ahead.next(&self.table, |after| Some(coming.get(after)?.hash));
             let Some(Staged { key, hash, time, kind }) = self.coming.staged.next() else { break };
             let is_null = key.is_null();
-            let place = match (is_null, kind.adds()) {
-                (true, _) => None,
-                (false, true) => Some(self.table.upsert_guessed(hash, key, guess)),
-                (false, false) => self.table.find_guessed(hash, &key, guess),
+            let (place, comes_out) = match self.table.verify(hash, &key, guess) {
+                _ if is_null => (None, false),
+                Some((place, lists, spill)) => (Some(place), self.expect(input, place, lists, spill)),
+                None => {
+                    let place = match kind.adds() {
+                        true => Some(self.table.upsert(hash, key)),
+                        false => self.table.find(hash, &key),
+                    };
+                    let comes_out = place.is_some_and(|place| {
+                        let (lists, spill) = self.table.view(place);
+                        self.expect(input, place, lists, spill)
+                    });
+                    (place, comes_out)
+                }
             };
-            let mut comes_out = false;
-            if let Some(place) = place {
-                let (lists, spill) = self.table.view(place);
-                comes_out = self.shape.required() & !(lists.present() | 1 << input) == 0;
-                lists.prefetch(spill);
-                if comes_out {
-                    self.met.prefetch(place.number());
-                }
-                if self.side_by_side[input] {
-                    self.rows.prefetch_slot(input, place.number(), comes_out);
-                }
-                // The row that may be taken back or replaced, which the one that comes is compared with.
-                if self.spec.changes[input] && lists.many() >> input & 1 == 0 {
-                    lists.list(input, spill).0.iter().for_each(|&id| self.rows.prefetch(input, id));
-                }
-            }
             self.coming.block.push(Located { hash, time, place, id: RowId::MISSING, kind, is_null, comes_out });
         }
         let how = Placing { side_by_side: self.side_by_side[input], changes_of_table: self.spec.is_table(input) };
         self.rows.settle(input, &mut self.coming.block, how)
+    }
+
+    // Asks for what a row will be joined with; returns whether it is in some result as soon as it has come.
+    #[inline(always)]
+    fn expect(&self, input: usize, place: Place, lists: &Lists<N>, spill: &Spill) -> bool {
+        lists.prefetch(spill);
+        // The row that may be taken back or replaced, which the one that comes is compared with.
+        if self.spec.changes[input] && lists.many() >> input & 1 == 0 {
+            lists.list(input, spill).0.iter().for_each(|&id| self.rows.prefetch(input, id));
+        }
+        let comes_out = self.shape.required() & !(lists.present() | 1 << input) == 0;
+        if comes_out {
+            self.met.prefetch(place.number());
+        }
+        comes_out
     }
 
     // Joins rows that change the result as they come; returns false when the outbox is full.

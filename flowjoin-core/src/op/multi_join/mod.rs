@@ -59,6 +59,8 @@ pub struct MultiJoin<K: Key, const N: usize> {
     gaps: Option<Gaps<N>>,
     // How long rows wait for each other, where they expire.
     delays: Option<Box<Delays<N>>>,
+    // Inputs whose rows are noted as they come: when they leave or are told, how long they wait, that they are not said.
+    notes: [bool; N],
     // The rows of a batch that have not been joined yet.
     coming: Coming<K>,
     // Inputs whose rows stand beside those of the others.
@@ -121,7 +123,10 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let replaced = spec.changes[input] || rows.has_identity(input);
             rows.are_small() && (leaving[input].is_none() || !replaced)
         };
+        let (gaps, delays) = (Gaps::of(&spec), Delays::of(&spec));
+        let always = gaps.is_some() || delays.is_some() || matches!(said, Said::Numbered(_));
         MultiJoin {
+            notes: std::array::from_fn(|input| always || leaving[input].is_some()),
             shape: Shape::of(&spec.kinds),
             steps: spec.steps(),
             simple: plain && matches!(said, Said::AsHeld),
@@ -132,8 +137,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             accounts: [Account::default(); N],
             leaving,
             said,
-            gaps: Gaps::of(&spec),
-            delays: Delays::of(&spec),
+            gaps,
+            delays,
             coming: Coming::default(),
             index: std::array::from_fn(|input| (spec.changes[input] && !spec.one_a_key[input]).then(Index::default)),
             nulls: std::array::from_fn(|input| {
@@ -158,8 +163,14 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
 
     // Notes that a row has come under a key.
     #[inline]
-    fn enter(&mut self, input: usize, place: Place, (hash, id, time): (u64, RowId, EventTime), now: ProcTime) {
+    fn enter(&mut self, input: usize, place: Place, row: (u64, RowId, EventTime), now: ProcTime) {
         self.accounts[input].open += 1;
+        if self.notes[input] {
+            self.note(input, place, row, now);
+        }
+    }
+
+    fn note(&mut self, input: usize, place: Place, (hash, id, time): (u64, RowId, EventTime), now: ProcTime) {
         if let Some(delays) = &mut self.delays
             && delays.takes(hash)
         {
