@@ -67,9 +67,9 @@ pub const fn days(n: i64) -> Span {
 impl EventTime {
     /// The earliest time there is.
     pub const MIN: EventTime = EventTime(i64::MIN);
-    /// The end of time, when no row will come any more.
+    /// The end of time, when no row will come any more: no row has this time, and a record that claims it is a bad one.
     pub const MAX: EventTime = EventTime(i64::MAX);
-    /// The latest time of a row in state: one that comes with the end of time is taken to be this millisecond before it.
+    /// The latest time of a row.
     pub const LAST: EventTime = EventTime(i64::MAX - 1);
 
     /// The instant `millis` milliseconds after the epoch (before it, if negative).

@@ -84,9 +84,10 @@ impl Watermarks {
         self.idle
     }
 
-    /// Whether a row of this time is too far ahead of the clock to be believed.
+    /// Whether a row of this time is too far ahead of the clock to be believed. The end of time always is: it is the
+    /// watermark of what has ended, and no row's.
     pub fn beyond_future(&self, time: EventTime, now: ProcTime) -> bool {
-        self.max_future.is_some_and(|ahead| time > now.as_event_time().plus(ahead))
+        time > EventTime::LAST || self.max_future.is_some_and(|ahead| time > now.as_event_time().plus(ahead))
     }
 }
 
@@ -270,7 +271,8 @@ mod tests {
         let now = ProcTime::from_millis(0);
         assert!(!strategy.beyond_future(at(0).plus(MAX_FUTURE), now));
         assert!(strategy.beyond_future(at(1).plus(MAX_FUTURE), now));
-        assert!(!strategy.clone().any_future().beyond_future(EventTime::MAX, now));
+        let any = strategy.clone().any_future();
+        assert!(!any.beyond_future(EventTime::LAST, now) && any.beyond_future(EventTime::MAX, now));
         assert!(strategy.max_future(secs(1)).beyond_future(at(1_001), now));
     }
 }

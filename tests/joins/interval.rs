@@ -345,19 +345,19 @@ fn negative_times_and_the_earliest_are_ordinary_times() {
 fn the_latest_times_are_ordinary_times() {
     check(
         inner,
-        "a 1 x @max
-         b 1 h5 @9223372036854775802, 1 h6 @9223372036854775801, 1 h0 @max
-         wm 9223372036854775806
+        "a 1 x @9223372036854775806
+         b 1 h5 @9223372036854775801, 1 h6 @9223372036854775800, 1 h0 @9223372036854775806
+         wm 9223372036854775805
          end
          account j",
         expect![[r#"
-            a 1 x @max
-            b 1 h5 @9223372036854775802, 1 h6 @9223372036854775801, 1 h0 @max
-              out +I x h5 @9223372036854775807
-              out +I x h0 @9223372036854775807
-            wm 9223372036854775806
+            a 1 x @9223372036854775806
+            b 1 h5 @9223372036854775801, 1 h6 @9223372036854775800, 1 h0 @9223372036854775806
+              out +I x h5 @9223372036854775806
+              out +I x h0 @9223372036854775806
+            wm 9223372036854775805
             end
-              alone-b +I h6 interval_closed @9223372036854775801
+              alone-b +I h6 interval_closed @9223372036854775800
             account j
               a: rows 1, matched 1
               b: rows 3, matched 2, unmatched 1"#]],

@@ -344,20 +344,20 @@ fn facts_make_a_table_of_versions() {
 fn the_ends_of_time_are_ordinary_times() {
     check(
         left,
-        "put t 1 first @min, 1 last @max
-         a 1 p @min, 1 q @0, 1 r @max
+        "put t 1 first @min, 1 last @9223372036854775806
+         a 1 p @min, 1 q @0, 1 r @9223372036854775806
          wm 1
          wm 2
          end",
         expect![[r#"
-            put t 1 first @min, 1 last @max
-            a 1 p @min, 1 q @0, 1 r @max
+            put t 1 first @min, 1 last @9223372036854775806
+            a 1 p @min, 1 q @0, 1 r @9223372036854775806
             wm 1
               out +I p first @-9223372036854775808
               out +I q first @0
             wm 2
             end
-              out +I r last @9223372036854775807"#]],
+              out +I r last @9223372036854775806"#]],
     );
 }
 

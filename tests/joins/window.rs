@@ -88,15 +88,15 @@ fn an_offset_moves_the_windows_and_times_before_the_epoch_are_rounded_down() {
 fn windows_at_the_ends_of_time_are_as_all_others() {
     check(
         inner,
-        "a 1 x @min, 1 y @max
-         b 1 r @-9223372036854775801, 1 s @-9223372036854775800, 1 t @max
+        "a 1 x @min, 1 y @9223372036854775806
+         b 1 r @-9223372036854775801, 1 s @-9223372036854775800, 1 t @9223372036854775806
          wm -9223372036854775800
          wm 0
          end
          account j",
         expect![[r#"
-            a 1 x @min, 1 y @max
-            b 1 r @-9223372036854775801, 1 s @-9223372036854775800, 1 t @max
+            a 1 x @min, 1 y @9223372036854775806
+            b 1 r @-9223372036854775801, 1 s @-9223372036854775800, 1 t @9223372036854775806
             wm -9223372036854775800
               out +I x r @-9223372036854775801
             wm 0
