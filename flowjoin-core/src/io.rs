@@ -100,7 +100,8 @@ pub trait StreamSource<T: Data>: Send + Sync + 'static {
 pub struct Page<T> {
     /// The rows, in order.
     pub rows: Vec<T>,
-    /// Records that could not become rows.
+    /// Records that could not become rows. Where the first stops the flow ([`BadRecords::stops`]), a page ends with it:
+    /// all rows of the page came before.
     pub bad: Vec<RecordError>,
     /// What the rows were read from and the line or offset there, one a row, or none at all if the reader does not
     /// know: for the report when a row's time is bad. The name is shared, as one row in a million needs it.
@@ -174,6 +175,12 @@ pub trait BadRecords: Send {
     /// If the policy is to fail, or it cannot be written.
     fn note(&mut self, record: &RecordError) -> Result<(), IoError>;
 
+    /// Whether the first one stops the flow. Its source is then read up to there: what came before goes on, and what
+    /// comes behind it is not counted.
+    fn stops(&self) -> bool {
+        false
+    }
+
     /// All have been noted.
     ///
     /// # Errors
@@ -193,6 +200,10 @@ impl BadRecords for FailOnBad {
             "bad record at {record}\n  fix it, or choose a policy on the source: `.on_bad(OnBad::Skip)` counts it, `.on_bad(OnBad::dead_letter(path))` \
              keeps it"
         )))
+    }
+
+    fn stops(&self) -> bool {
+        true
     }
 }
 

@@ -158,11 +158,14 @@ fn open(plan: &Arc<Plan>, config: &Config) -> Result<Opened> {
         Deployment::new(plan.clone(), config.parallelism, batching, clock.now(), |source| source.partitions());
     let name = plan.name().to_string();
     let deployment = deployment.map_err(|cause| Error::Io { name, cause })?;
-    let Deployment { tasks, readings, links, alignments, .. } = deployment;
+    let Deployment { mut tasks, readings, links, alignments, .. } = deployment;
     let mut bad = BTreeMap::new();
     for node in plan.nodes() {
         if let Build::Source(source) = &node.build {
             let policy = source.bad_records().map_err(|cause| io_error(plan, node.id, cause))?;
+            if policy.stops() {
+                tasks.iter_mut().for_each(|task| task.stop_at_bad(node.id));
+            }
             bad.insert(node.id, Mutex::new(policy));
         }
     }
@@ -298,7 +301,6 @@ fn launch(opened: Opened, config: &Config) -> Running {
             pace: paces.remove(&id),
             stop: stopped.clone(),
             shared: shared.clone(),
-            unnoted: None,
             before_clock: None,
         };
         set.spawn(shell.run());

@@ -12,7 +12,7 @@ use flowjoin_core::io::{BadRecords, ReadStatus};
 use flowjoin_core::op::source::AnyPage;
 use flowjoin_core::plan::{NodeId, Plan};
 use flowjoin_core::task::{Effect, Reading, Task, TaskError, TaskInput};
-use flowjoin_core::{IoError, MatchDelays, OpFigures, ProcTime, Progress, TimeFigures};
+use flowjoin_core::{IoError, MatchDelays, OpFigures, ProcTime, Progress, RecordError, TimeFigures};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, watch};
@@ -73,8 +73,6 @@ pub struct Shell {
     pub pace: Option<(Arc<Pace>, usize)>,
     pub stop: watch::Receiver<bool>,
     pub shared: Arc<Shared>,
-    /// The source at whose bad record the run has stopped, and how many of its page come after that.
-    pub unnoted: Option<(NodeId, u64)>,
     /// Since the clock is due: how many pages are still taken before.
     pub before_clock: Option<usize>,
 }
@@ -338,8 +336,25 @@ impl Shell {
         slots
     }
 
-    // Returns whether something was written to a sink.
+    // Returns whether something was written to a sink. Bad records are noted last: one that stops the flow does so behind
+    // the rows that came before it.
     async fn perform(&mut self) -> Result<bool> {
+        let mut bad = Vec::new();
+        let performed = self.carry_out(&mut bad).await;
+        for (node, records) in bad {
+            self.note(node, &records)?;
+        }
+        performed
+    }
+
+    fn note(&self, node: NodeId, records: &[RecordError]) -> Result<()> {
+        let policy = self.shared.bad.get(&node).ok_or(Error::Cancelled)?;
+        let mut policy = policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = records.iter().try_for_each(|record| policy.note(record));
+        noted.map_err(|cause| io_error(&self.shared.plan, node, cause))
+    }
+
+    async fn carry_out(&mut self, bad: &mut Vec<(NodeId, Vec<RecordError>)>) -> Result<bool> {
         let mut wrote = false;
         while let Some(effect) = self.next_effect()? {
             match effect {
@@ -353,16 +368,7 @@ impl Shell {
                     let writing = self.writers.get_mut(&node).ok_or(Error::Cancelled)?;
                     writing.write(batch).await.map_err(|cause| io_error(&self.shared.plan, node, cause))?;
                 }
-                Effect::Bad(node, records) => {
-                    let policy = self.shared.bad.get(&node).ok_or(Error::Cancelled)?;
-                    let mut policy = policy.lock().unwrap_or_else(PoisonError::into_inner);
-                    for (index, record) in records.iter().enumerate() {
-                        if let Err(cause) = policy.note(record) {
-                            self.unnoted = Some((node, (records.len() - index - 1) as u64));
-                            return Err(io_error(&self.shared.plan, node, cause));
-                        }
-                    }
-                }
+                Effect::Bad(node, records) => bad.push((node, records)),
                 Effect::Partition(source, slot, progress) => {
                     self.shared.aligned.hear(self.task.id(), source, slot, progress);
                 }
@@ -388,14 +394,6 @@ impl Shell {
         for (node, figures) in &mut rows {
             if let Some(writing) = self.writers.get(node) {
                 figures.accounts = vec![writing.account()];
-            }
-            // The run has stopped at a bad record: those after it in its page were never looked at by the policy.
-            if let Some((source, records)) = self.unnoted
-                && source == *node
-                && let Some(account) = figures.accounts.first_mut()
-            {
-                account.rows -= records.min(account.bad);
-                account.bad -= records.min(account.bad);
             }
         }
         let figures = Figures { rows, times: self.task.times(), delays: self.task.delays() };

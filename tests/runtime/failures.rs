@@ -226,22 +226,26 @@ fn figures_of_failure(config: Config, build: impl FnOnce(&Flow)) -> flowjoin::Re
 }
 
 #[test]
-fn a_run_that_fails_counts_what_it_has_written_and_the_bad_record_at_which_it_stopped() {
+fn a_run_that_stops_at_a_bad_record_has_taken_all_before_it_and_nothing_behind() {
     let folder = folder("counts");
     let (file, out) = (folder.join("many.jsonl"), folder.join("out.jsonl"));
-    // Two bad records in the third page of two; and four in the first of eight.
-    let lines = (1..=4).map(|id| format!("{{\"id\":{id},\"at\":{id}}}\n")).collect::<String>() + "{}\n[]\nnull\n5\n";
-    std::fs::write(&file, lines).unwrap();
-    for (page_rows, written) in [(2, 4), (8, 0)] {
-        let mut config = quiet(1);
-        config.page_rows = page_rows;
-        let report = figures_of_failure(config, |flow| {
-            flow.stream::<Left>(JsonLines::file(&file).named("many")).sink_to(JsonLines::sink(&out));
-        });
-        assert_eq!(account(&report, "many", 0), Account { rows: 5, matched: 4, bad: 1, ..Account::default() });
-        assert_eq!(account(&report, "out", 0), Account { rows: written, matched: written, ..Account::default() });
-        let found = std::fs::read_to_string(&out).unwrap().lines().count() as u64;
-        assert_eq!(found, written, "{report}");
+    let good = |id: u64| format!("{{\"id\":{id},\"at\":{id}}}\n");
+    let late = "{\"id\":9,\"at\":99999999999999999}\n";
+    // What is no row, and what is one with a time that cannot be: each in the middle of good ones, and before the other.
+    for bad in [["{}\n", "[]\n"], [late, late], ["{}\n", late], [late, "{}\n"]] {
+        let lines = [good(1), good(2), good(3), bad[0].into(), good(4), bad[1].into(), good(5)];
+        std::fs::write(&file, lines.concat()).unwrap();
+        for page_rows in [1, 2, 3, 4, 5, 100] {
+            let mut config = quiet(1);
+            config.page_rows = page_rows;
+            let report = figures_of_failure(config, |flow| {
+                flow.stream::<Left>(JsonLines::file(&file).named("many")).sink_to(JsonLines::sink(&out));
+            });
+            assert_eq!(account(&report, "many", 0), Account { rows: 4, matched: 3, bad: 1, ..Account::default() });
+            assert_eq!(account(&report, "out", 0), Account { rows: 3, matched: 3, ..Account::default() });
+            let found = std::fs::read_to_string(&out).unwrap();
+            assert_eq!(found, lines[..3].concat(), "{bad:?}, {page_rows} a page");
+        }
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
@@ -332,6 +336,12 @@ fn a_patch_that_fits_no_row_is_a_dead_letter_with_its_line_and_the_record() {
     let (file, letters) = (folder.join("documents.jsonl"), folder.join("bad.jsonl"));
     let event = |id: u64, body: &str| format!(r#"{{"before":null,"after":{{"id":{id},"body":"{body}"}},"op":"u"}}"#);
     let patch = event(2, "__debezium_unavailable_value");
+    let stopping = [event(1, "text"), patch.clone(), event(3, "text"), patch.clone()].map(|line| line + "\n");
+    std::fs::write(&file, stopping.concat()).unwrap();
+    let report = figures_of_failure(quiet(1), |flow| {
+        flow.table::<Document>(Debezium::json(&file)).sink_to(MemorySink::new("out"));
+    });
+    assert_eq!(account(&report, "documents", 0), Account { rows: 2, matched: 1, bad: 1, ..Account::default() });
     std::fs::write(&file, format!("{}\n{patch}\n", event(1, "text"))).unwrap();
     for tasks in [1, 2] {
         let out = MemorySink::new("out");

@@ -6,6 +6,7 @@ use flowjoin_core::io::{Reader, TableChange};
 use flowjoin_core::{IoError, Keyed};
 use serde::de::Error;
 
+use super::OnBad;
 use super::json::{too_long, utf8};
 use super::lines::{Line, Lines};
 use super::reader::{Decode, Decoded, Failure, FileReader, Outcome};
@@ -28,11 +29,11 @@ pub(crate) trait ReadChange<T: Keyed>: Send {
 /// Opens a file; see [`FileSet::open_changes`](super::FileSet::open_changes).
 pub(super) fn open<T: Keyed>(
     path: &Path,
-    bytes_max: usize,
+    (bytes_max, on_bad): (usize, &OnBad),
     format: impl ReadChange<T> + 'static,
 ) -> Result<Box<dyn Reader<TableChange<T>>>, IoError> {
     let decode = ChangeDecode { lines: Lines::open(path, bytes_max)?, bytes_max, format };
-    Ok(Box::new(FileReader::new(decode, path.display().to_string())))
+    Ok(Box::new(FileReader::new(decode, path, on_bad)))
 }
 
 /// The one change that a value given by a test is.

@@ -82,7 +82,7 @@ impl FileSet {
         partition: usize,
         format: impl ReadChange<T> + 'static,
     ) -> Result<Box<dyn Reader<TableChange<T>>>, IoError> {
-        changes::open(self.path(partition)?, self.record_bytes_max, format)
+        changes::open(self.path(partition)?, (self.record_bytes_max, &self.on_bad), format)
     }
 
     pub(crate) fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError> {

@@ -4,11 +4,14 @@
 //! over; where only the rest of a file is damaged, that is a bad record, and the file ends there. Nothing here waits, so
 //! dropping a read loses nothing.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use flowjoin_core::io::{Page, ReadStatus, Reader};
 use flowjoin_core::{IoError, RecordError};
+
+use super::OnBad;
 
 /// Turns the bytes of a file into rows, one record at a time.
 pub(super) trait Decode<T>: Send {
@@ -73,6 +76,7 @@ pub(super) enum Outcome<T> {
 pub(super) struct FileReader<D> {
     decode: D,
     origin: Arc<str>,
+    stops_at_bad: bool,
     state: State,
 }
 
@@ -84,8 +88,10 @@ enum State {
 }
 
 impl<D> FileReader<D> {
-    pub(super) fn new(decode: D, origin: String) -> FileReader<D> {
-        FileReader { decode, origin: origin.into(), state: State::Reading }
+    /// Of this file; where the first bad record stops the flow, a page ends with it.
+    pub(super) fn new(decode: D, path: &Path, on_bad: &OnBad) -> FileReader<D> {
+        let origin = path.display().to_string().into();
+        FileReader { decode, origin, stops_at_bad: *on_bad == OnBad::Fail, state: State::Reading }
     }
 
     fn fill<T>(&mut self, page: &mut Page<T>, records_max: usize) -> Result<ReadStatus, IoError>
@@ -113,6 +119,9 @@ impl<D> FileReader<D> {
                 Outcome::Bad { reason, raw } => {
                     let position = Some(decoded.line);
                     page.bad.push(RecordError { reason, raw, origin: self.origin.to_string(), position });
+                    if self.stops_at_bad {
+                        break;
+                    }
                 }
                 Outcome::PassedOver { of } => page.passed_over.note(of),
                 Outcome::Blank => {}

@@ -46,6 +46,9 @@ pub trait Stamp: Send {
     /// Takes a page of one partition, and tells the generator of its times.
     fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken;
 
+    /// The first bad record stops the flow: a page is taken up to there, and no further.
+    fn stop_at_bad(&mut self);
+
     /// What it holds, to make rows whole that are told in part.
     fn holds(&self) -> Holdings {
         Holdings::default()
@@ -65,13 +68,14 @@ pub struct Holdings {
 pub struct EventStamp<T> {
     strategy: Watermarks,
     origin: String,
+    stops_at_bad: bool,
     rows: std::marker::PhantomData<fn() -> T>,
 }
 
 impl<T: Event> EventStamp<T> {
     /// The stamp of a source of this name.
     pub fn new(origin: String) -> Self {
-        EventStamp { strategy: T::watermarks(), origin, rows: std::marker::PhantomData }
+        EventStamp { strategy: T::watermarks(), origin, stops_at_bad: false, rows: std::marker::PhantomData }
     }
 
     #[cold]
@@ -114,14 +118,24 @@ impl<T: Event> EventStamp<T> {
         };
         *page
     }
+
+    // What is read of the bad records of a page, whose rows came before those that the reader found, as far as any of them
+    // was looked at.
+    fn bad_of(&self, by_reader: Vec<RecordError>, mut by_time: Vec<RecordError>) -> Vec<RecordError> {
+        by_time.extend(by_reader);
+        if self.stops_at_bad {
+            by_time.truncate(1);
+        }
+        by_time
+    }
 }
 
 impl<T: Event> Stamp for EventStamp<T> {
     fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
-        let Page { rows, mut bad, origins, passed_over } = self.open::<T>(page);
+        let Page { mut rows, bad: by_reader, origins, passed_over } = self.open::<T>(page);
         let arrival = now.as_event_time();
         let mut times = Vec::with_capacity(rows.len());
-        let mut wrong = Vec::new();
+        let (mut bad, mut wrong) = (Vec::new(), Vec::new());
         for (index, row) in rows.iter().enumerate() {
             match self.time_of(row, arrival, now) {
                 Ok(time) => {
@@ -131,12 +145,23 @@ impl<T: Event> Stamp for EventStamp<T> {
                 Err(error) => {
                     bad.push(self.bad(Refused::time(row, &error), origins.get(index)));
                     wrong.push(index);
+                    if self.stops_at_bad {
+                        break;
+                    }
                 }
             }
         }
+        if self.stops_at_bad {
+            rows.truncate(times.len());
+        }
         let rows = without(rows, &wrong);
+        let bad = self.bad_of(by_reader, bad);
         let batch = (!rows.is_empty()).then(|| AnyBatch::new(Batch::from_rows(rows, times)));
         Taken { batch, bad, passed_over }
+    }
+
+    fn stop_at_bad(&mut self) {
+        self.stops_at_bad = true;
     }
 }
 
@@ -182,6 +207,11 @@ impl SourceState {
     pub fn telling(mut self) -> SourceState {
         self.news = Some(Vec::new());
         self
+    }
+
+    /// The first bad record stops the flow.
+    pub fn stop_at_bad(&mut self) {
+        self.stamp.stop_at_bad();
     }
 
     /// What each partition has said since last asked, if that was wanted.

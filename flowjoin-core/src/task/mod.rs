@@ -172,6 +172,13 @@ impl Task {
         self.nodes.iter().map(|node| node.id)
     }
 
+    /// The first bad record of this source stops the flow, if the source is read here: it is then read up to there. To be
+    /// called before it is.
+    pub fn stop_at_bad(&mut self, source: NodeId) {
+        let of = self.nodes.iter_mut().filter(|node| node.id == source);
+        of.filter_map(|node| node.source.as_mut()).for_each(SourceState::stop_at_bad);
+    }
+
     /// To be called once before anything else: sources without a partition here end at once.
     ///
     /// # Errors

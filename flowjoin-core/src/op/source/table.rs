@@ -138,16 +138,25 @@ impl<T: Event + Keyed> Stamping<'_, T> {
 
 impl<T: Event + Keyed> Stamp for TableStamp<T> {
     fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
-        let Page { rows: changes, mut bad, origins, passed_over } = self.rows.open::<TableChange<T>>(page);
+        let Page { rows: changes, bad: by_reader, origins, passed_over } = self.rows.open::<TableChange<T>>(page);
         let whole = Batch::with_capacity(changes.len());
+        let (stops, mut bad) = (self.rows.stops_at_bad, Vec::new());
         let mut stamping = Stamping { stamp: self, generator, now, whole };
         for (index, change) in changes.into_iter().enumerate() {
             if let Err(refused) = stamping.take(change) {
                 bad.push(stamping.stamp.rows.bad(refused, origins.get(index)));
+                if stops {
+                    break;
+                }
             }
         }
         let whole = stamping.whole;
+        let bad = self.rows.bad_of(by_reader, bad);
         Taken { batch: (!whole.is_empty()).then(|| AnyBatch::new(whole)), bad, passed_over }
+    }
+
+    fn stop_at_bad(&mut self) {
+        self.rows.stop_at_bad();
     }
 
     fn holds(&self) -> Holdings {
