@@ -185,7 +185,7 @@ fn a_join_of_a_join() {
                   └─ ⇄ source shipments (csv, in/shipments.csv.gz)         time moved_at, out of order ≤ 30s
             stages: 5, exchanges: 4 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
             warning: join shipped: rows of `paid` are kept for ever, so its state grows with the input; `.ttl(..)` ends that
-            warning: join shipped: source `shipments` has no idleness; while one of its partitions is quiet, event time stands still and nothing is cleaned or comes out unmatched; `idle = "1m"` beside its time ends that
+            warning: source `shipments` has no idleness: while one of its partitions is quiet, event time stands still, and nothing is cleaned or comes out unmatched in join shipped; `idle = "1m"` beside its time ends that
         "#]],
     );
 }
@@ -266,9 +266,26 @@ fn a_flow_is_warned_of_state_that_grows_and_of_inputs_that_hold_event_time() {
     };
     let warnings = explain(flow).warnings.join("\n");
     expect![[r#"
-        join moved: source `shipments` has no idleness; while one of its partitions is quiet, event time stands still and nothing is cleaned or comes out unmatched; `idle = "1m"` beside its time ends that
-        join moved-payments-join: rows of `moved` are kept for ever, so its state grows with the input; `.ttl(..)` ends that"#]].assert_eq(&warnings);
+        join moved-payments-join: rows of `moved` are kept for ever, so its state grows with the input; `.ttl(..)` ends that
+        source `shipments` has no idleness: while one of its partitions is quiet, event time stands still, and nothing is cleaned or comes out unmatched in join moved; `idle = "1m"` beside its time ends that"#]].assert_eq(&warnings);
     assert!(explain(fulfilment).warnings.is_empty());
+}
+
+#[test]
+fn a_source_without_idleness_is_told_once_with_all_joins_that_stand_still() {
+    let flow = |flow: &Flow| {
+        let (shipments, orders) = (shipments(flow).key_by(|s| s.order_id), orders(flow).keyed());
+        let near = orders.clone().interval_join(shipments.clone()).between(secs(0), hours(1)).named("near");
+        near.into_tuples().sink_to(MemorySink::new("near"));
+        let far = orders.clone().interval_join(shipments.clone()).between(secs(0), hours(9)).named("far");
+        far.into_tuples().sink_to(MemorySink::new("far"));
+        let daily = orders.window_join(shipments).tumbling(days(1)).named("daily");
+        daily.into_tuples().sink_to(MemorySink::new("daily"));
+    };
+    let expected = "source `shipments` has no idleness: while one of its partitions is quiet, event time stands still, and \
+                    no window of join daily fires, and nothing is cleaned or comes out unmatched in joins near, far; \
+                    `idle = \"1m\"` beside its time ends that";
+    assert_eq!(explain(flow).warnings, [expected]);
 }
 
 // The mistakes of a flow, with the text of the line that each points at.

@@ -83,9 +83,9 @@ fn a_temporal_join_that_corrects_and_one_of_facts() {
                         └─ source payments (json lines, in/payments.jsonl)                      time paid_at, out of order ≤ 5s, idle 1m
             stages: 6, exchanges: 4 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
             warning: join leveled: the newest version of each key of `levels` is kept for ever, also of a key that was deleted, so its state grows with the keys; `.keep_versions(..)` ends that
-            warning: join leveled: source `levels` has no idleness; while one of its partitions is quiet, event time stands still and no row comes out; `idle = "1m"` beside its time ends that
             warning: join shipments-payments-temporal: the newest version of each key of `payments` is kept for ever, also of a key that was deleted, so its state grows with the keys; `.keep_versions(..)` ends that
-            warning: join shipments-payments-temporal: source `shipments` has no idleness; while one of its partitions is quiet, event time stands still and no row comes out; `idle = "1m"` beside its time ends that
+            warning: source `levels` has no idleness: while one of its partitions is quiet, event time stands still, and no row comes out of join leveled; `idle = "1m"` beside its time ends that
+            warning: source `shipments` has no idleness: while one of its partitions is quiet, event time stands still, and no row comes out of join shipments-payments-temporal; `idle = "1m"` beside its time ends that
         "#]],
     );
 }

@@ -32,7 +32,7 @@ fn a_window_join_with_late_rows() {
                   ├─ ⇄ source payments (json lines, in/payments.jsonl)                                                         time paid_at, out of order ≤ 5s, idle 1m
                   └─ ⇄ source shipments (csv, in/shipments.csv.gz)                                                             time moved_at, out of order ≤ 30s
             stages: 4, exchanges: 3 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
-            warning: join hourly: source `shipments` has no idleness; while one of its partitions is quiet, event time stands still and no window fires; `idle = "1m"` beside its time ends that
+            warning: source `shipments` has no idleness: while one of its partitions is quiet, event time stands still, and no window of join hourly fires; `idle = "1m"` beside its time ends that
         "#]],
     );
 }
@@ -64,7 +64,7 @@ fn a_join_over_windows_is_warned_of_inputs_that_hold_event_time() {
         let join = orders(flow).keyed().where_exists(shipments).tumbling(days(1));
         join.into_rows().sink_to(MemorySink::new("out"));
     };
-    expect![[r#"join orders-shipments-window: source `shipments` has no idleness; while one of its partitions is quiet, event time stands still and no window fires; `idle = "1m"` beside its time ends that"#]].assert_eq(&explain(flow).warnings.join("\n"));
+    expect![[r#"source `shipments` has no idleness: while one of its partitions is quiet, event time stands still, and no window of join orders-shipments-window fires; `idle = "1m"` beside its time ends that"#]].assert_eq(&explain(flow).warnings.join("\n"));
 }
 
 #[test]

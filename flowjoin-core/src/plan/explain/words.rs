@@ -1,5 +1,7 @@
 //! The words for each step of a plan, and what its author is warned of.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{Step, StepInput, StepOutput, StepState, strategy};
 use crate::op::Port;
 use crate::op::interval_join::{Bounds, LateRows, Spec};
@@ -141,7 +143,7 @@ fn keys(plan: &Plan, node: &Node) -> String {
     };
     // A closure has no name to tell.
     let mut keys: Vec<String> = node.inputs.iter().map(|edge| of(edge.from)).filter(|key| !key.is_empty()).collect();
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     keys.retain(|key| seen.insert(key.clone()));
     if keys.is_empty() { "key".to_string() } else { keys.join(" = ") }
 }
@@ -256,10 +258,8 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
                 ));
             }
         }
-        if node.op.is_join() {
-            warnings.extend(no_idleness(plan, node));
-        }
     }
+    warnings.extend(no_idleness(plan));
     warnings
 }
 
@@ -281,39 +281,50 @@ fn ends_with_tables(plan: &Plan, id: NodeId) -> bool {
     }
 }
 
-// A join that cleans by event time stands still while one of its inputs is quiet.
-fn no_idleness(plan: &Plan, join: &Node) -> Vec<String> {
-    let waits = |keeps: &Keeps| match keeps {
-        Keeps::PastTime(_) | Keeps::PastWindow(_) | Keeps::Ttl(Ttl::For(_, Clock::Event)) => true,
-        Keeps::Ttl(_) | Keeps::Standing | Keeps::Passing | Keeps::Nothing | Keeps::Newest { .. } => false,
-    };
-    if !join.state.iter().any(|spec| waits(&spec.keeps)) {
-        return Vec::new();
+// Joins that clean by event time stand still while a source of one of their inputs is quiet: told once a source.
+fn no_idleness(plan: &Plan) -> Vec<String> {
+    let mut standing: BTreeMap<NodeId, BTreeMap<(&str, &str), Vec<&str>>> = BTreeMap::new();
+    for join in plan.nodes().iter().filter(|node| node.op.is_join() && waits_for_time(node)) {
+        let mut sources = Vec::new();
+        join.inputs.iter().for_each(|edge| sources_below(plan, edge.from, &mut sources));
+        let quiet = |id: &NodeId| {
+            let strategy = strategy(plan.node(*id));
+            strategy.is_some_and(|strategy| strategy.field().is_some() && strategy.idle_after().is_none())
+        };
+        let stops = match join.op {
+            Op::TemporalJoin { .. } => ("no row comes out of", ""),
+            Op::WindowJoin { .. } => ("no window of", " fires"),
+            _ => ("nothing is cleaned or comes out unmatched in", ""),
+        };
+        for source in sources.into_iter().filter(quiet).collect::<BTreeSet<NodeId>>() {
+            standing.entry(source).or_default().entry(stops).or_default().push(&join.name);
+        }
     }
-    let mut sources = Vec::new();
-    for edge in &join.inputs {
-        sources_below(plan, edge.from, &mut sources);
-    }
-    sources.sort_unstable();
-    sources.dedup();
-    let quiet = |id: &NodeId| {
-        let strategy = strategy(plan.node(*id));
-        strategy.is_some_and(|strategy| strategy.field().is_some() && strategy.idle_after().is_none())
+    let told = |((before, behind), joins): ((&str, &str), Vec<&str>)| {
+        let joins = match joins.as_slice() {
+            [join] => format!("join {join}"),
+            joins => format!("joins {}", joins.join(", ")),
+        };
+        format!("{before} {joins}{behind}")
     };
-    let stops = match join.op {
-        Op::TemporalJoin { .. } => "no row comes out",
-        Op::WindowJoin { .. } => "no window fires",
-        _ => "nothing is cleaned or comes out unmatched",
-    };
-    let named = sources.into_iter().filter(quiet).map(|id| {
+    let named = standing.into_iter().map(|(source, stops)| {
+        let stops: Vec<String> = stops.into_iter().map(told).collect();
         format!(
-            "join {}: source `{}` has no idleness; while one of its partitions is quiet, event time stands still and \
-             {stops}; `idle = \"1m\"` beside its time ends that",
-            join.name,
-            plan.node(id).name
+            "source `{}` has no idleness: while one of its partitions is quiet, event time stands still, and {}; \
+             `idle = \"1m\"` beside its time ends that",
+            plan.node(source).name,
+            stops.join(", and ")
         )
     });
     named.collect()
+}
+
+// Whether it cleans, or lets rows out, by event time.
+fn waits_for_time(join: &Node) -> bool {
+    join.state.iter().any(|spec| match spec.keeps {
+        Keeps::PastTime(_) | Keeps::PastWindow(_) | Keeps::Ttl(Ttl::For(_, Clock::Event)) => true,
+        Keeps::Ttl(_) | Keeps::Standing | Keeps::Passing | Keeps::Nothing | Keeps::Newest { .. } => false,
+    })
 }
 
 fn sources_below(plan: &Plan, id: NodeId, found: &mut Vec<NodeId>) {
