@@ -79,7 +79,7 @@ fn interval_joins_pass_the_cases() {
 
 #[test]
 fn temporal_joins_pass_the_cases() {
-    check("temporal_join", 9, expect!["tp-02: step 2 is a -D, and retracting inputs are not played here yet"]);
+    check("temporal_join", 9, expect!["tp-02: step 2 is a -D, and rows that look others up are facts only, by design"]);
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl IntervalSpec {
         demands.extend(demand_of(&conditions, &roles));
         // Inputs are append-only: a unique key promises nothing, and a repeated one is a second row.
         let bags = inputs.clone().map(|input| InputSpec { unique_key: None, ..input });
-        demands.extend(demands_of_steps(case, &bags));
+        demands.extend(demands_of_steps(case, &bags, "an interval join takes facts only, by design"));
         let lower = lower.saturating_add(i64::from(excludes_lower));
         let upper = upper.saturating_sub(i64::from(excludes_upper));
         if lower > upper {

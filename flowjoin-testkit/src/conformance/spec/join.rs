@@ -47,7 +47,7 @@ impl JoinSpec {
         let conditions = vec![vec![], Condition::read_all(&written, &inputs)?];
         let mut demands: Vec<Demand> = existence(&roles, &join_type).into_iter().collect();
         demands.extend(demand_of(&conditions.concat(), &roles));
-        demands.extend(demands_of_steps(case, &inputs));
+        demands.extend(demands_of_steps(case, &inputs, NOT_PLAYED));
         demands.extend(demand_of_partners(case, &inputs, &roles));
         Ok(JoinSpec { inputs, roles: roles.to_vec(), conditions, batch, demands })
     }
@@ -80,8 +80,9 @@ pub(super) fn demand_of(conditions: &[Condition], roles: &[Role]) -> Option<Dema
     (!conditions.is_empty()).then(|| Demand { need, reason: reason.to_string() })
 }
 
-/// What the rows of a case ask for: retractions, and rows that replace one that is still held.
-pub(super) fn demands_of_steps(case: &Case, inputs: &[InputSpec]) -> Vec<Demand> {
+/// What the rows of a case ask for: retractions, of which it is said why an engine without them plays none, and rows that
+/// replace one that is still held.
+pub(super) fn demands_of_steps(case: &Case, inputs: &[InputSpec], retractions: &str) -> Vec<Demand> {
     let mut demands = Vec::new();
     let mut held = Holdings::new(inputs);
     for (index, step) in case.steps.iter().enumerate() {
@@ -94,7 +95,7 @@ pub(super) fn demands_of_steps(case: &Case, inputs: &[InputSpec]) -> Vec<Demand>
             _ => continue,
         };
         if kind != RowKind::Insert {
-            let reason = format!("step {index} is a {kind}, and retracting inputs are not played here yet");
+            let reason = format!("step {index} is a {kind}, and {retractions}");
             demands.push(Demand { need: Need::Retractions, reason });
         }
         if let Effect::Replaced(_) = held.apply(input, kind, row) {
@@ -106,6 +107,9 @@ pub(super) fn demands_of_steps(case: &Case, inputs: &[InputSpec]) -> Vec<Demand>
     }
     demands
 }
+
+/// Why an engine may play no retractions of an input that can have them.
+pub(super) const NOT_PLAYED: &str = "retracting inputs are not played here yet";
 
 // Flink writes an outer row again whenever its number of partners changes, and its time-to-live begins anew. Whether a
 // case can only be passed so: a partner of an outer row comes or goes after the row's own time was over.

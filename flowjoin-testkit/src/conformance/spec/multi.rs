@@ -7,7 +7,7 @@
 use serde::Deserialize;
 
 use super::condition::WrittenCondition;
-use super::join::{demand_of, demands_of_steps};
+use super::join::{NOT_PLAYED, demand_of, demands_of_steps};
 use super::{Comparison, Condition, Config, JoinSpec, Operand, Unbuilt, malformed, not_applicable};
 use crate::conformance::model::Case;
 use crate::oracle::Role;
@@ -63,7 +63,7 @@ impl JoinSpec {
             conditions.retain(|condition| !is_key(condition) || may_miss(condition));
         }
         let mut demands: Vec<_> = demand_of(&conditions.concat(), &roles).into_iter().collect();
-        demands.extend(demands_of_steps(case, &inputs));
+        demands.extend(demands_of_steps(case, &inputs, NOT_PLAYED));
         Ok(JoinSpec { inputs, roles, conditions, batch: None, demands })
     }
 }

@@ -79,7 +79,7 @@ fn demands(case: &Case, inputs: &[InputSpec; 2]) -> Vec<Demand> {
         step.action = Action::Flush {};
     }
     let bags = inputs.clone().map(|input| InputSpec { unique_key: None, ..input });
-    demands_of_steps(&probes, &bags)
+    demands_of_steps(&probes, &bags, "rows that look others up are facts only, by design")
 }
 
 #[cfg(test)]

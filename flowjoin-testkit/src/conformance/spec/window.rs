@@ -68,7 +68,7 @@ impl WindowSpec {
             windows: windows(window)?,
             lateness: millis(lateness.unwrap_or(0)),
             conditions,
-            demands: demands_of_steps(case, &bags),
+            demands: demands_of_steps(case, &bags, "a window join takes facts only, by design"),
         })
     }
 }
