@@ -1,5 +1,6 @@
 //! How a flow is run.
 
+use std::ffi::OsString;
 use std::str::FromStr;
 
 use flowjoin_core::names::nearest;
@@ -32,7 +33,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            parallelism: std::thread::available_parallelism().map_or(1, usize::from),
+            parallelism: std::thread::available_parallelism().map_or(1, usize::from).min(TASKS_MAX),
             page_rows: 4_096,
             batch_rows: 2_048,
             linger: millis(5),
@@ -57,17 +58,26 @@ impl Config {
         for warning in misspelt(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())) {
             eprintln!("warning: {warning}");
         }
+        Config::from_variables(|name| std::env::var_os(name))
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Config> {
         let mut config = Config::default();
-        set("FLOWJOIN_PARALLELISM", "a number of tasks above zero", &mut config.parallelism)?;
-        set("FLOWJOIN_PAGE_ROWS", "a number of rows above zero", &mut config.page_rows)?;
-        set("FLOWJOIN_BATCH_ROWS", "a number of rows above zero", &mut config.batch_rows)?;
-        set("FLOWJOIN_CHANNEL_BATCHES", "a number of batches above zero", &mut config.channel_batches)?;
-        set("FLOWJOIN_PROGRESS", "`true` or `false`", &mut config.progress)?;
-        set("FLOWJOIN_REPORT", "`true` or `false`", &mut config.report)?;
-        if let Some(text) = read("FLOWJOIN_LINGER") {
+        let env = Variables(variable);
+        env.set("FLOWJOIN_PARALLELISM", "a number of tasks above zero", &mut config.parallelism)?;
+        env.set("FLOWJOIN_PAGE_ROWS", "a number of rows above zero", &mut config.page_rows)?;
+        env.set("FLOWJOIN_BATCH_ROWS", "a number of rows above zero", &mut config.batch_rows)?;
+        env.set("FLOWJOIN_CHANNEL_BATCHES", "a number of batches above zero", &mut config.channel_batches)?;
+        env.set("FLOWJOIN_PROGRESS", "`true` or `false`", &mut config.progress)?;
+        env.set("FLOWJOIN_REPORT", "`true` or `false`", &mut config.report)?;
+        if let Some(text) = env.read("FLOWJOIN_LINGER")? {
             config.linger = Span::parse(&text).map_err(|e| Error::Config(format!("FLOWJOIN_LINGER: {e}")))?;
         }
-        config.checked()
+        match config.fault() {
+            None => Ok(config),
+            // The defaults have none, so the variable has made it.
+            Some((field, fault)) => Err(Error::Config(format!("{PREFIX}{}: {fault}", field.to_uppercase()))),
+        }
     }
 
     /// With so many tasks a stage.
@@ -84,6 +94,14 @@ impl Config {
     }
 
     pub(crate) fn checked(self) -> Result<Config> {
+        match self.fault() {
+            None => Ok(self),
+            Some((_, fault)) => Err(Error::Config(fault)),
+        }
+    }
+
+    // A field that cannot be what it is, and why.
+    fn fault(&self) -> Option<(&'static str, String)> {
         let limits = [
             ("parallelism", self.parallelism),
             ("page_rows", self.page_rows),
@@ -91,15 +109,24 @@ impl Config {
             ("channel_batches", self.channel_batches),
         ];
         match limits.iter().find(|(_, limit)| *limit == 0) {
-            Some((name, _)) => Err(Error::Config(format!("{name} must be above zero"))),
-            None if self.parallelism > 128 => Err(Error::Config(format!(
-                "parallelism is {}; a flow has 128 key groups, so at most 128",
-                self.parallelism
-            ))),
-            None => Ok(self),
+            Some((name, _)) => Some((name, format!("{name} must be above zero"))),
+            None if self.parallelism > TASKS_MAX => Some((
+                "parallelism",
+                format!(
+                    "parallelism is {}; a flow has {TASKS_MAX} key groups, so at most {TASKS_MAX}",
+                    self.parallelism
+                ),
+            )),
+            None if self.linger < Span::ZERO => {
+                Some(("linger", format!("linger is {}, and time does not go back", self.linger)))
+            }
+            None => None,
         }
     }
 }
+
+/// A task without a slice of the keys would have nothing to do.
+const TASKS_MAX: usize = flowjoin_core::key::KEY_GROUPS as usize;
 
 const PREFIX: &str = "FLOWJOIN_";
 const VARIABLES: [&str; 7] = [
@@ -127,19 +154,68 @@ fn misspelt(names: impl Iterator<Item = String>) -> Vec<String> {
     told.collect()
 }
 
-fn read(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|text| !text.is_empty())
-}
+// Where the texts of variables come from; one that is empty is as good as none.
+struct Variables<F>(F);
 
-fn set<T: FromStr>(name: &str, takes: &str, into: &mut T) -> Result<()> {
-    let Some(text) = read(name) else { return Ok(()) };
-    *into = text.parse().map_err(|_| Error::Config(format!("{name} is `{text}`; it takes {takes}")))?;
-    Ok(())
+impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
+    fn read(&self, name: &str) -> Result<Option<String>> {
+        let text = (self.0)(name).filter(|text| !text.is_empty()).map(OsString::into_string).transpose();
+        text.map_err(|text| Error::Config(format!("{name} is {text:?}, which is not UTF-8")))
+    }
+
+    fn set<T: FromStr>(&self, name: &str, takes: &str, into: &mut T) -> Result<()> {
+        let Some(text) = self.read(name)? else { return Ok(()) };
+        *into = text.parse().map_err(|_| Error::Config(format!("{name} is `{text}`; it takes {takes}")))?;
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn refusal(name: &str, value: impl Into<OsString>) -> String {
+        let value = value.into();
+        let config = Config::from_variables(|asked| (asked == name).then(|| value.clone()));
+        config.expect_err("it is refused").to_string()
+    }
+
+    #[test]
+    fn a_variable_that_cannot_be_what_it_is_is_named() {
+        for name in VARIABLES {
+            let told = refusal(name, "many");
+            assert!(told.contains(name), "{told}");
+        }
+        for name in ["FLOWJOIN_PARALLELISM", "FLOWJOIN_PAGE_ROWS", "FLOWJOIN_BATCH_ROWS", "FLOWJOIN_CHANNEL_BATCHES"] {
+            let (told, field) = (refusal(name, "0"), name.trim_start_matches(PREFIX).to_lowercase());
+            assert!(told.ends_with(&format!("{name}: {field} must be above zero")), "{told}");
+            let told = refusal(name, "-1");
+            assert!(told.contains(&format!("{name} is `-1`; it takes a number of ")), "{told}");
+        }
+        let told = refusal("FLOWJOIN_PARALLELISM", "129");
+        assert!(
+            told.ends_with("FLOWJOIN_PARALLELISM: parallelism is 129; a flow has 128 key groups, so at most 128"),
+            "{told}"
+        );
+        let told = refusal("FLOWJOIN_LINGER", "-5ms");
+        assert!(told.ends_with("FLOWJOIN_LINGER: linger is -5ms, and time does not go back"), "{told}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_variable_that_is_no_text_is_not_passed_over() {
+        let bytes = <OsString as std::os::unix::ffi::OsStringExt>::from_vec(vec![b'4', 0xff]);
+        let told = refusal("FLOWJOIN_PARALLELISM", bytes);
+        assert!(told.ends_with(r#"FLOWJOIN_PARALLELISM is "4\xFF", which is not UTF-8"#), "{told}");
+    }
+
+    #[test]
+    fn variables_that_are_empty_or_not_there_change_nothing() {
+        let empty = Config::from_variables(|_| Some(OsString::new())).expect("nothing is asked for");
+        assert_eq!((empty.page_rows, empty.linger), (Config::default().page_rows, Config::default().linger));
+        let set = |name: &str| (name == "FLOWJOIN_PAGE_ROWS").then(|| OsString::from("7"));
+        assert_eq!(Config::from_variables(set).expect("7 can be").page_rows, 7);
+    }
 
     #[test]
     fn a_variable_that_sets_nothing_is_told_with_the_one_that_was_meant() {
