@@ -15,7 +15,7 @@
 //! in a dead-letter file (see [`OnBad`]); a file that ends in the middle is an error.
 //!
 //! This crate knows nothing of the runtime: it implements the traits of [`flowjoin_core::io`]. Files are read and
-//! written by plain blocking calls, a page at a time; name regular files, as a pipe would block a worker thread.
+//! written by plain blocking calls, a page at a time; what is no regular file, as a pipe, is read on a thread of its own.
 
 mod debezium;
 mod file;

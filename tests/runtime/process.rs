@@ -1,6 +1,6 @@
 //! Flows as whole programs: this test binary runs itself as a child, and the child is a `main` that returns the error.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, ExitCode, Output, Stdio};
 
 use super::flow::*;
@@ -14,6 +14,22 @@ const PROGRAM: &str = "FLOWJOIN_TEST_PROGRAM";
 fn program() {
     let Ok(which) = std::env::var(PROGRAM) else { return };
     let flow = Flow::new(&which);
+    let folder = std::path::PathBuf::from(std::env::var("OUT_FOLDER").expect("the parent says where"));
+    match which.as_str() {
+        "quiet" => {
+            flow.stream::<Left>(JsonLines::file(folder.join("pipe"))).sink_to(JsonLines::sink(folder.join("out")))
+        }
+        _ => pairs(&flow, &folder),
+    }
+    let mut config = quiet(2);
+    (config.stop_on_ctrl_c, config.report) = (true, true);
+    let ended: flowjoin::Result<()> = run(async { flow.run(config).await });
+    // As `fn main() -> flowjoin::Result<()>` does it.
+    let code = std::process::Termination::report(ended);
+    std::process::exit(if code == ExitCode::SUCCESS { 0 } else { 1 });
+}
+
+fn pairs(flow: &Flow, folder: &std::path::Path) {
     let rows = Generate::new("lefts", left);
     let rights = flow.stream(Generate::new("rights", right).rate(1_000)).keyed();
     let panics = flow.name() == "panics";
@@ -22,14 +38,7 @@ fn program() {
         left
     });
     let join = lefts.keyed().join(rights).ttl(hours(1)).named("join");
-    let folder = std::path::PathBuf::from(std::env::var("OUT_FOLDER").expect("the parent says where"));
     join.select(|a, b| (a.id, b.id)).sink_to(JsonLines::sink(folder.join("pairs.jsonl")));
-    let mut config = quiet(2);
-    (config.stop_on_ctrl_c, config.report) = (true, true);
-    let ended: flowjoin::Result<()> = run(async { flow.run(config).await });
-    // As `fn main() -> flowjoin::Result<()>` does it.
-    let code = std::process::Termination::report(ended);
-    std::process::exit(if code == ExitCode::SUCCESS { 0 } else { 1 });
 }
 
 fn child(which: &str, folder: &std::path::Path) -> Command {
@@ -74,8 +83,7 @@ fn ctrl_c_drains_the_flow_and_ends_with_a_word_of_that_and_accounts_that_add_up(
         assert!(child.try_wait().expect("a child can be asked").is_none(), "it ended by itself");
         std::thread::yield_now();
     }
-    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(interrupted.expect("there is a kill").success());
+    interrupt(&child);
     let mut told = String::new();
     let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
     stderr.read_line(&mut told).expect("the child speaks");
@@ -92,5 +100,47 @@ fn ctrl_c_drains_the_flow_and_ends_with_a_word_of_that_and_accounts_that_add_up(
     let cells: Vec<u64> = row.split_whitespace().filter_map(|cell| cell.replace(',', "").parse().ok()).collect();
     assert_eq!(cells[1], written as u64, "{told}");
     assert_eq!(cells[0], cells[1..].iter().sum::<u64>(), "{told}");
+    std::fs::remove_dir_all(folder).expect("its own folder can be removed");
+}
+
+#[cfg(unix)]
+fn interrupt(child: &std::process::Child) {
+    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupted.expect("there is a kill").success());
+}
+
+// The rows of a pipe come out as they come in, and the first Ctrl-C ends the wait for more.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_flow_that_waits_for_a_pipe() {
+    let folder = folder("quiet");
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let (pipe, out) = (folder.join("pipe"), folder.join("out"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is a mkfifo").success());
+    let mut child = child("quiet", &folder).spawn().expect("the child runs");
+    let mut writer = std::fs::File::options().write(true).open(&pipe).expect("the child opens the other end");
+    let rows = "{\"id\":1,\"at\":1}\n{\"id\":2,\"at\":2}\n";
+    writer.write_all(rows.as_bytes()).expect("the child reads");
+    let began = std::time::Instant::now();
+    let waits = |child: &mut std::process::Child, what: &str| {
+        std::thread::yield_now();
+        if began.elapsed() > std::time::Duration::from_secs(60) {
+            child.kill().expect("a child can be ended");
+            panic!("{what}");
+        }
+    };
+    while std::fs::read_to_string(&out).map_or(0, |text| text.len()) < rows.len() {
+        waits(&mut child, "the rows that are in the pipe do not come out");
+    }
+    interrupt(&child);
+    while child.try_wait().expect("a child can be asked").is_none() {
+        waits(&mut child, "it waits for the pipe");
+    }
+    let Output { status, stderr, .. } = child.wait_with_output().expect("the child has ended");
+    let told = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(1), "{told}");
+    assert!(told.contains("\nError: stopped before its sources had ended; "), "{told}");
+    assert_eq!(std::fs::read_to_string(&out).expect("the file is there"), rows, "{told}");
+    drop(writer);
     std::fs::remove_dir_all(folder).expect("its own folder can be removed");
 }

@@ -33,7 +33,7 @@ pub(super) fn open<T: Keyed>(
     format: impl ReadChange<T> + 'static,
 ) -> Result<Box<dyn Reader<TableChange<T>>>, IoError> {
     let decode = ChangeDecode { lines: Lines::open(path, bytes_max)?, bytes_max, format };
-    Ok(Box::new(FileReader::new(decode, path, on_bad)))
+    Ok(Box::new(FileReader::new(decode, path, on_bad)?))
 }
 
 /// The one change that a value given by a test is.

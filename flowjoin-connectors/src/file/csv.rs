@@ -143,7 +143,7 @@ impl<T: Data> StreamSource<T> for Csv {
 
     fn open(&self, partition: usize) -> Result<Box<dyn Reader<T>>, IoError> {
         let path = self.files.path(partition)?;
-        Ok(Box::new(FileReader::new(self.decoder::<T>(path)?, path, &self.files.on_bad)))
+        Ok(Box::new(FileReader::new(self.decoder::<T>(path)?, path, &self.files.on_bad)?))
     }
 
     fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError> {

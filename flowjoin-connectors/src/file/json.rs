@@ -123,7 +123,7 @@ impl<T: Data> StreamSource<T> for JsonLines {
             fields: RowFields::of::<T>(),
             row: PhantomData,
         };
-        Ok(Box::new(FileReader::new(decode, path, &self.files.on_bad)))
+        Ok(Box::new(FileReader::new(decode, path, &self.files.on_bad)?))
     }
 
     fn bad_records(&self) -> Result<Box<dyn BadRecords>, IoError> {

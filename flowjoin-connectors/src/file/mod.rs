@@ -2,7 +2,7 @@
 //!
 //! Reading has three layers: bytes of a file with a meter (`open`), records with their line numbers (`lines`,
 //! `csv_records`), rows or reasons (`json`, `csv`, `csv_row`) or changes of a table (`changes`, `json_table`); `reader`
-//! makes pages of them. Writing has two: rows to text (`json_sink`, `csv_sink`), and one file shared by the writers of
+//! makes pages of them, and `waiting` reads what is no file on a disk. Writing has two: rows to text (`json_sink`, `csv_sink`), and one file shared by the writers of
 //! all tasks (`shared`).
 
 mod bad;
@@ -20,6 +20,7 @@ mod lines;
 mod open;
 mod reader;
 mod shared;
+mod waiting;
 
 use std::path::PathBuf;
 

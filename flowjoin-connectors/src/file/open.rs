@@ -63,6 +63,11 @@ pub(super) fn open(path: &Path) -> Result<Opened, IoError> {
     Ok(Opened { bytes, meter })
 }
 
+/// Whether a read may wait for somebody: anything but a file on a disk, such as a pipe or a terminal.
+pub(super) fn may_wait(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
+}
+
 /// The members of a gzip file, one after the other, as far as there are any.
 struct Members<R> {
     /// That of the member that is being read; nothing at the end.

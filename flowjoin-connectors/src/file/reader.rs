@@ -1,8 +1,9 @@
 //! Pages of rows from a file, whatever its format.
 //!
 //! A page is full after so many records or so many bytes. An error waits until the rows before it have been handed
-//! over; where only the rest of a file is damaged, that is a bad record, and the file ends there. Nothing here waits, so
-//! dropping a read loses nothing.
+//! over; where only the rest of a file is damaged, that is a bad record, and the file ends there. A file on a disk is read
+//! where it is asked for; what may keep its reader waiting, as a pipe, on a thread of its own (`waiting`), and a page then is
+//! what has come. Nothing waits that holds a row, so dropping a read loses nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use async_trait::async_trait;
 use flowjoin_core::io::{Page, ReadStatus, Reader};
 use flowjoin_core::{IoError, RecordError};
 
-use super::OnBad;
+use super::waiting::Waiting;
+use super::{OnBad, open};
 
 /// Turns the bytes of a file into rows, one record at a time.
 pub(super) trait Decode<T>: Send {
@@ -73,11 +75,18 @@ pub(super) enum Outcome<T> {
 }
 
 /// A reader of one file.
-pub(super) struct FileReader<D> {
-    decode: D,
+pub(super) struct FileReader<T, D> {
+    records: Records<T, D>,
     origin: Arc<str>,
     stops_at_bad: bool,
     state: State,
+}
+
+enum Records<T, D> {
+    /// Of a file on a disk.
+    Here(D),
+    /// Of what may keep its reader waiting.
+    Waited(Waiting<T>),
 }
 
 enum State {
@@ -87,20 +96,28 @@ enum State {
     Failed,
 }
 
-impl<D> FileReader<D> {
+impl<T: Send + 'static, D: Decode<T> + 'static> FileReader<T, D> {
     /// Of this file; where the first bad record stops the flow, a page ends with it.
-    pub(super) fn new(decode: D, path: &Path, on_bad: &OnBad) -> FileReader<D> {
+    pub(super) fn new(decode: D, path: &Path, on_bad: &OnBad) -> Result<FileReader<T, D>, IoError> {
         let origin = path.display().to_string().into();
-        FileReader { decode, origin, stops_at_bad: *on_bad == OnBad::Fail, state: State::Reading }
+        let records = match open::may_wait(path) {
+            true => Records::Waited(Waiting::begin(decode, path)?),
+            false => Records::Here(decode),
+        };
+        Ok(FileReader { records, origin, stops_at_bad: *on_bad == OnBad::Fail, state: State::Reading })
     }
 
-    fn fill<T>(&mut self, page: &mut Page<T>, records_max: usize) -> Result<ReadStatus, IoError>
-    where
-        D: Decode<T>,
-    {
+    fn fill(&mut self, page: &mut Page<T>, records_max: usize) -> Result<ReadStatus, IoError> {
         let mut bytes = 0;
         while page.rows.len() + page.bad.len() < records_max && bytes < PAGE_BYTES {
-            let decoded = match self.decode.next() {
+            let next = match &mut self.records {
+                Records::Here(decode) => decode.next(),
+                Records::Waited(waiting) => match waiting.ready() {
+                    Some(next) => next,
+                    None => break,
+                },
+            };
+            let decoded = match next {
                 Ok(Some(decoded)) => decoded,
                 Ok(None) => return Ok(ReadStatus::End),
                 Err(Failure::Io(error)) => return Err(error),
@@ -132,7 +149,7 @@ impl<D> FileReader<D> {
 }
 
 #[async_trait]
-impl<T: Send + 'static, D: Decode<T>> Reader<T> for FileReader<D> {
+impl<T: Send + 'static, D: Decode<T> + 'static> Reader<T> for FileReader<T, D> {
     async fn read(&mut self, page: &mut Page<T>, max_rows: usize) -> Result<ReadStatus, IoError> {
         if !matches!(self.state, State::Reading) {
             let failed = std::mem::replace(&mut self.state, State::Failed);
@@ -142,7 +159,10 @@ impl<T: Send + 'static, D: Decode<T>> Reader<T> for FileReader<D> {
             });
         }
         loop {
-            let empty = |page: &Page<T>| page.rows.is_empty() && page.bad.is_empty();
+            let empty = |page: &Page<T>| page.rows.is_empty() && page.bad.is_empty() && page.passed_over.records == 0;
+            if let Records::Waited(waiting) = &mut self.records {
+                waiting.wait().await;
+            }
             match self.fill(page, max_rows.max(1)) {
                 Ok(ReadStatus::More) if empty(page) => tokio::task::yield_now().await,
                 Ok(status) => return Ok(status),
@@ -159,7 +179,10 @@ impl<T: Send + 'static, D: Decode<T>> Reader<T> for FileReader<D> {
     }
 
     fn done(&self) -> Option<(u64, u64)> {
-        Some(self.decode.done())
+        match &self.records {
+            Records::Here(decode) => Some(decode.done()),
+            Records::Waited(_) => None,
+        }
     }
 }
 
