@@ -328,6 +328,45 @@ fn a_change_of_a_table_that_is_read_as_a_row_says_how_it_is_opened() {
 }
 
 #[test]
+fn a_change_of_a_row_is_no_fact_though_it_can_be_read_as_one() {
+    let text =
+        "{\"op\":\"+I\",\"id\":1}\n{\"op\":\"-U\",\"id\":2}\n{\"id\":3, \"op\" : \"+U\"}\n{\"op\":\"-D\",\"id\":4}\n";
+    let all = lines(text);
+    assert_eq!(all.rows, [order(1)]);
+    let reasons = all.reasons();
+    assert_eq!(reasons.len(), 3, "{reasons:?}");
+    for (reason, (line, op)) in reasons.iter().zip([(2, "-U"), (3, "+U"), (4, "-D")]) {
+        assert!(reason.starts_with(&format!("{line}: `op` is \"{op}\", so the line says that ")), "{reason}");
+        assert!(reason.contains("flow.table(JsonLines::table(path))"), "{reason}");
+    }
+    // Other words, other places, and a text that only looks so.
+    let facts = [
+        r#"{"op":"sell","id":1}"#,
+        r#"{"op":7,"id":2}"#,
+        r#"{"op":null,"id":3}"#,
+        r#"{"id":4,"more":{"op":"-D"}}"#,
+        r#"{"id":5,"note":"{\"op\":\"-D\"}"}"#,
+        r#"{"id":6,"more":["op","-D"]}"#,
+    ];
+    let all = lines(facts.join("\n"));
+    assert_eq!((all.rows.len(), all.bad.len()), (6, 0), "{:?}", all.reasons());
+}
+
+#[test]
+fn a_row_with_an_op_of_its_own_or_of_any_fields_is_a_fact_whatever_that_says() {
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    struct Trade {
+        op: String,
+        id: u64,
+    }
+    let directory = Directory::new();
+    let path = directory.write("trades.jsonl", "{\"op\":\"-D\",\"id\":1}\n");
+    assert_eq!(read::<Trade>(&JsonLines::file(&path)).rows, [Trade { op: "-D".to_string(), id: 1 }]);
+    let any = read::<serde_json::Value>(&JsonLines::file(&path)).rows;
+    assert_eq!(any, [serde_json::json!({"op": "-D", "id": 1})]);
+}
+
+#[test]
 fn a_list_is_no_row_of_named_fields() {
     let all = lines("[1,2,null]\n {\"id\":7}\n [ [1] ]");
     assert_eq!(all.rows, [order(7)]);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use flowjoin_core::io::{BadRecords, Endpoint, Reader, StreamSource};
 use flowjoin_core::{Data, IoError};
 
+use super::json_place;
 use super::json_sink::{JsonLinesChangelog, JsonLinesSink, JsonLinesUpsert};
 use super::json_table::JsonTable;
 use super::lines::{Line, Lines, SHOWN_BYTES};
@@ -21,7 +22,8 @@ use crate::json::{Object, RowFields};
 /// Empty lines are passed over; `\r\n`, a byte-order mark and a last line without an end are fine. Fields that the
 /// row does not have are ignored. A line is a *bad record* (see [`OnBad`]) if it is not UTF-8, not JSON, not a row, or
 /// longer than 64 MiB; integers of 64 bits are exact, and one that does not fit its field is bad, never rounded. A file
-/// that is missing stops the flow. Of gzip that is damaged, ends in the middle or has something behind its end, the rows
+/// that is missing stops the flow. A line whose `op` says `-U`, `+U` or `-D`, of a row without such a field, is bad too: it is
+/// a change, of the kind that [`JsonLines::changelog`] writes, and no fact. Of gzip that is damaged, ends in the middle or has something behind its end, the rows
 /// before that are read, and the rest is one bad record.
 ///
 /// ```
@@ -117,12 +119,8 @@ impl<T: Data> StreamSource<T> for JsonLines {
     fn open(&self, partition: usize) -> Result<Box<dyn Reader<T>>, IoError> {
         let path = self.files.path(partition)?;
         let bytes_max = self.files.record_bytes_max;
-        let decode = JsonDecode {
-            lines: Lines::open(path, bytes_max)?,
-            bytes_max,
-            fields: RowFields::of::<T>(),
-            row: PhantomData,
-        };
+        let decode =
+            JsonDecode { lines: Lines::open(path, bytes_max)?, bytes_max, rows: Rows::of::<T>(), row: PhantomData };
         Ok(Box::new(FileReader::new(decode, path, &self.files.on_bad)?))
     }
 
@@ -134,15 +132,51 @@ impl<T: Data> StreamSource<T> for JsonLines {
 struct JsonDecode<T> {
     lines: Lines,
     bytes_max: usize,
-    fields: RowFields,
+    rows: Rows,
     row: PhantomData<fn() -> T>,
+}
+
+/// What lines are read as.
+#[derive(Clone, Copy)]
+struct Rows {
+    fields: RowFields,
+    /// Whether an `op` that a line has is certainly none of the row.
+    has_no_op: bool,
+}
+
+impl Rows {
+    fn of<T: Data>() -> Rows {
+        let fields = RowFields::of::<T>();
+        Rows { fields, has_no_op: fields.lacks("op") }
+    }
+
+    fn read<T: Data>(self, text: &str) -> Result<T, String> {
+        let row = self.fields.read_row(text)?;
+        // Most lines of most files are told to be facts by this look at the text.
+        match self.has_no_op && text.contains("\"op\"") {
+            true => no_change(text).map(|()| row),
+            false => Ok(row),
+        }
+    }
+}
+
+/// A change that can be read as a row would count as one more fact, be it that the row is gone.
+fn no_change(text: &str) -> Result<(), String> {
+    let object: Object<'_> = json_place::read(text)?;
+    match object.get("op") {
+        Some(op @ ("\"-U\"" | "\"+U\"" | "\"-D\"")) => Err(format!(
+            "`op` is {op}, so the line says that a row changes or is gone, and no fact does; if `op` is a column like any \
+             other, give the row a field of that name"
+        )),
+        Some(_) | None => Ok(()),
+    }
 }
 
 impl<T: Data> Decode<T> for JsonDecode<T> {
     fn next(&mut self) -> Result<Option<Decoded<T>>, Failure> {
         let Some(line) = self.lines.next()? else { return Ok(None) };
         let (outcome, bytes) = match line {
-            Line::Whole(line) => (decode(line, self.fields), line.len() + 1),
+            Line::Whole(line) => (decode(line, self.rows), line.len() + 1),
             Line::TooLong(start) => (too_long(start, self.bytes_max), self.bytes_max),
         };
         Ok(Some(Decoded { outcome, line: self.lines.number(), bytes }))
@@ -153,11 +187,11 @@ impl<T: Data> Decode<T> for JsonDecode<T> {
     }
 }
 
-fn decode<T: Data>(line: &[u8], fields: RowFields) -> Outcome<T> {
+fn decode<T: Data>(line: &[u8], rows: Rows) -> Outcome<T> {
     if line.trim_ascii().is_empty() {
         return Outcome::Blank;
     }
-    match utf8(line).and_then(|text| fields.read_row(text)) {
+    match utf8(line).and_then(|text| rows.read(text)) {
         Ok(row) => Outcome::Row(row),
         Err(reason) => Outcome::Bad { reason: reason + of_another_kind(line), raw: line.to_vec() },
     }
