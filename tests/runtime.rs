@@ -17,3 +17,5 @@ mod moved;
 mod process;
 #[path = "runtime/traffic.rs"]
 mod traffic;
+#[path = "runtime/unmet.rs"]
+mod unmet;

@@ -188,6 +188,10 @@ impl<K, T> KeyedBatch<K, T> {
 pub trait ErasedBatch: Any + Send {
     /// How many rows it has.
     fn row_count(&self) -> usize;
+    /// The times of its rows, if they stand together: those of a batch with keys stand with the rows.
+    fn times_together(&self) -> Option<&[EventTime]> {
+        None
+    }
     /// A second batch with the same rows, for a second consumer.
     fn duplicate(&self) -> Box<dyn ErasedBatch>;
     /// For the downcast.
@@ -197,6 +201,9 @@ pub trait ErasedBatch: Any + Send {
 impl<T: Clone + Send + 'static> ErasedBatch for Batch<T> {
     fn row_count(&self) -> usize {
         self.len()
+    }
+    fn times_together(&self) -> Option<&[EventTime]> {
+        Some(&self.times)
     }
     fn duplicate(&self) -> Box<dyn ErasedBatch> {
         Box::new(self.clone())
@@ -235,6 +242,11 @@ impl AnyBatch {
     /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The times of its rows, if they stand together.
+    pub fn times(&self) -> Option<&[EventTime]> {
+        self.0.times_together()
     }
 
     /// A second batch with the same rows.

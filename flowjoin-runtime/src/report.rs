@@ -7,7 +7,7 @@ use std::time::Duration;
 use flowjoin_core::account::grouped;
 use flowjoin_core::plan::explain::Explain;
 use flowjoin_core::plan::{NodeId, Op};
-use flowjoin_core::task::{TaskId, times_of};
+use flowjoin_core::task::{TaskId, TimeRange, times_of};
 use flowjoin_core::{Account, InputTime, MatchDelays, OpFigures};
 
 pub use time::StepTime;
@@ -15,6 +15,7 @@ pub use time::StepTime;
 use crate::shell::{Figures, Shared};
 
 mod time;
+mod unmet;
 
 /// Where all rows of a flow have gone, up to the moment it was made.
 #[derive(Clone, Debug)]
@@ -53,6 +54,8 @@ pub struct StepReport {
     pub time: StepTime,
     /// How long its rows waited for each other, of a join whose rows expire or have to be near in time.
     pub delays: Option<MatchDelays>,
+    // That nothing met in a join, and why that may be.
+    unmet: Option<String>,
 }
 
 /// Where the rows of one input have gone.
@@ -81,6 +84,10 @@ impl Report {
         for (node, figures) in told.iter().flat_map(|told| &told.delays) {
             delays[node.0].get_or_insert_default().add(figures);
         }
+        let mut seen: Vec<Option<TimeRange>> = vec![None; plan.nodes().len()];
+        for &(node, range) in told.iter().flat_map(|told| &told.seen) {
+            seen[node.0].get_or_insert(range).add(range);
+        }
         let by_task = told.iter().enumerate();
         let times =
             by_task.flat_map(|(task, told)| told.times.iter().map(move |(node, t)| (TaskId(task), *node, t.clone())));
@@ -92,7 +99,7 @@ impl Report {
         let figures = sums.into_iter().zip(times).zip(delays);
         let steps = plan.nodes().iter().zip(figures).zip(&explain.steps);
         let steps = steps.filter(|((node, _), _)| counted(&node.op));
-        let steps = steps.map(|((_, ((sum, time), delays)), step)| {
+        let steps = steps.map(|((node, ((sum, time), delays)), step)| {
             let names: Vec<String> = match step.inputs.is_empty() {
                 true => vec![step.name.clone()],
                 false => step.inputs.iter().map(|input| input.name.clone()).collect(),
@@ -109,8 +116,10 @@ impl Report {
                 state_rows: sum.state_rows.get(index).copied().unwrap_or_default(),
                 time: time_of(index),
             };
+            let inputs: Vec<InputReport> = names.into_iter().enumerate().map(input).collect();
             StepReport {
-                inputs: names.into_iter().enumerate().map(input).collect(),
+                unmet: unmet::told(plan, node, &inputs, &seen),
+                inputs,
                 time: at,
                 delays,
                 name: step.name.clone(),
@@ -144,8 +153,12 @@ impl Report {
 }
 
 impl StepReport {
-    /// What is most likely not as it was meant: a source all of whose records are of something that was not asked for.
+    /// What is most likely not as it was meant: a source all of whose records are of something that was not asked for, and
+    /// a join that has ended, had rows on its sides, and not one of them met another.
     pub fn warning(&self) -> Option<String> {
+        if let Some(unmet) = &self.unmet {
+            return Some(format!("{} {}: {unmet}", self.kind, self.name));
+        }
         let Account { rows, passed_over, .. } = self.inputs.first()?.account;
         if passed_over == 0 || passed_over < rows {
             return None;

@@ -11,7 +11,7 @@ use flowjoin_core::io::erased::AnyReader;
 use flowjoin_core::io::{BadRecords, ReadStatus};
 use flowjoin_core::op::source::AnyPage;
 use flowjoin_core::plan::{NodeId, Plan};
-use flowjoin_core::task::{Effect, Reading, Task, TaskError, TaskInput};
+use flowjoin_core::task::{Effect, Reading, Task, TaskError, TaskInput, TimeRange};
 use flowjoin_core::{IoError, MatchDelays, OpFigures, ProcTime, Progress, RecordError, TimeFigures};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -51,6 +51,7 @@ pub struct Figures {
     pub rows: Vec<(NodeId, OpFigures)>,
     pub times: Vec<(NodeId, TimeFigures)>,
     pub delays: Vec<(NodeId, MatchDelays)>,
+    pub seen: Vec<(NodeId, TimeRange)>,
 }
 
 /// A partition that a task reads.
@@ -396,7 +397,8 @@ impl Shell {
                 figures.accounts = vec![writing.account()];
             }
         }
-        let figures = Figures { rows, times: self.task.times(), delays: self.task.delays() };
+        let (times, delays, seen) = (self.task.times(), self.task.delays(), self.task.times_seen());
+        let figures = Figures { rows, times, delays, seen };
         let mut all = self.shared.figures.lock().unwrap_or_else(PoisonError::into_inner);
         all[self.task.id().0] = figures;
     }

@@ -115,6 +115,7 @@ impl Layout<'_> {
         let is_sink = matches!(node.build, Build::Sink(_));
         let routes = self.routes(node, task);
         let mut made = TaskNode::new(id, node.name.clone(), op, source, is_sink, merges, routes);
+        made.is_exchange = matches!(node.op, Op::KeyBy { .. });
         made.bad_to = node.inputs.iter().map(|edge| self.source_above(edge.from)).collect();
         made
     }

@@ -14,7 +14,7 @@ pub use align::Alignments;
 pub use deploy::{Deployment, Reading};
 use node::Rest;
 pub use node::{Target, TaskNode};
-pub use times::times_of;
+pub use times::{TimeRange, times_of};
 
 use crate::account::OpFigures;
 use crate::batch::AnyBatch;
@@ -283,6 +283,11 @@ impl Task {
         self.nodes.iter().map(|node| (node.id, node.time())).collect()
     }
 
+    /// The first and the last time of the rows that have come to each of its exchanges.
+    pub fn times_seen(&self) -> Vec<(NodeId, TimeRange)> {
+        self.nodes.iter().filter_map(|node| Some((node.id, node.seen?))).collect()
+    }
+
     fn position(&self, id: NodeId) -> usize {
         self.nodes.iter().position(|node| node.id == id).expect("the host addresses nodes of this task")
     }
@@ -352,6 +357,7 @@ impl Task {
         while let Some(event) = self.queue.pop_front() {
             match event {
                 Event::Data { node, input, batch } => {
+                    self.nodes[node].see(&batch);
                     self.call_in_parts(node, now, |node, cx| node.op.on_batch(InputId(input), batch, cx))?;
                 }
                 Event::More { node } if until == Until::Effects && !self.effects.is_empty() => {

@@ -1,7 +1,8 @@
 //! A node of a plan in a task: its operator, what it has heard of event time, and where it sends.
 
-use super::{Inlet, TaskId, outbox};
+use super::{Inlet, TaskId, TimeRange, outbox};
 use crate::account::OpFigures;
+use crate::batch::AnyBatch;
 use crate::op::source::SourceState;
 use crate::op::{InputId, Operator, Outbox};
 use crate::plan::NodeId;
@@ -54,6 +55,9 @@ pub struct TaskNode {
     // All its inputs have ended, and that will be told.
     pub(super) ending: bool,
     pub(super) rest: Rest,
+    /// Whether it deals rows out by their key: what comes to a join is seen there, where times still stand together.
+    pub(super) is_exchange: bool,
+    pub(super) seen: Option<TimeRange>,
     inputs: Vec<Merge>,
     sent: Watermark,
     hold: Hold,
@@ -90,9 +94,19 @@ impl TaskNode {
             done,
             ending,
             rest,
+            is_exchange: false,
+            seen: None,
             inputs,
             sent,
             hold,
+        }
+    }
+
+    /// Notes the times of what comes to an exchange.
+    pub(super) fn see(&mut self, batch: &AnyBatch) {
+        let times = batch.times().filter(|_| self.is_exchange);
+        if let Some(range) = times.and_then(TimeRange::of) {
+            self.seen.get_or_insert(range).add(range);
         }
     }
 

@@ -2,7 +2,36 @@
 
 use super::{Reading, TaskId};
 use crate::plan::NodeId;
+use crate::time::EventTime;
 use crate::watermark::{Holding, InputState, InputTime, TimeFigures};
+
+/// The first and the last time of some rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// That of the oldest.
+    pub first: EventTime,
+    /// That of the newest.
+    pub last: EventTime,
+}
+
+impl TimeRange {
+    /// That of rows with these times, if there are any: a change that tells no time, and comes before all that do, does
+    /// not count.
+    pub fn of(times: &[EventTime]) -> Option<TimeRange> {
+        let (mut first, mut last) = (EventTime::MAX, EventTime::MIN);
+        for &time in times {
+            first = if time > EventTime::MIN { first.min(time) } else { first };
+            last = last.max(time);
+        }
+        (first <= last).then_some(TimeRange { first, last })
+    }
+
+    /// Takes in another one.
+    pub fn add(&mut self, other: TimeRange) {
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+    }
+}
 
 /// The times of so many steps, out of those that the tasks tell. The inputs of a source are its partitions.
 ///
@@ -45,7 +74,7 @@ fn by_partition(readings: &[Reading], place: (TaskId, NodeId), figures: TimeFigu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::{EventTime, ProcTime, Watermark};
+    use crate::time::{ProcTime, Watermark};
 
     fn at(t: i64) -> Watermark {
         Watermark::at(EventTime::from_millis(t))
@@ -56,6 +85,17 @@ mod tests {
         let watermark = inputs.iter().map(|input| input.watermark).min().unwrap();
         let holding = holding.map(|(input, since)| Holding { input, since: ProcTime::from_millis(since) });
         TimeFigures { watermark, told: watermark, inputs, holding }
+    }
+
+    #[test]
+    fn a_range_is_that_of_the_rows_that_have_a_time() {
+        let range = |times: &[i64]| {
+            let times: Vec<EventTime> = times.iter().map(|&t| EventTime::from_millis(t)).collect();
+            TimeRange::of(&times).map(|range| (range.first.as_millis(), range.last.as_millis()))
+        };
+        assert_eq!(range(&[3, i64::MIN, -7, 5]), Some((-7, 5)));
+        assert_eq!(range(&[i64::MAX]), Some((i64::MAX, i64::MAX)));
+        assert_eq!((range(&[]), range(&[i64::MIN])), (None, None));
     }
 
     #[test]
