@@ -68,6 +68,7 @@ fn ours() -> &'static [&'static str] {
         "has no event time",
         "has no versions under a key of type",
         "is no time-to-live",
+        "is no length of time",
         "it is no interval join",
         "has no key",
         "has no bounds",

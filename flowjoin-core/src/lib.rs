@@ -36,5 +36,5 @@ pub use op::normalize::Conflict;
 pub use op::snapshot_join::Loaded;
 pub use record::{Data, Event, Keyed, TimeField, TimeUnit};
 pub use state::{Clock, TimeToLive, Ttl};
-pub use time::{EventTime, ProcTime, Span, Watermark, days, hours, millis, minutes, secs};
+pub use time::{EventTime, ProcTime, Span, ToSpan, Watermark, days, hours, millis, minutes, secs};
 pub use watermark::{Generator, InputState, InputTime, Merge, Progress, TimeFigures, Watermarks};

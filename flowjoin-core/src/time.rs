@@ -125,6 +125,23 @@ impl ProcTime {
     }
 }
 
+/// What is a length of time: a [`Span`]. A bare number is none, as it has no unit.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no length of time",
+    label = "of what unit is this, if it is a number?",
+    note = "say the unit: `.between(-minutes(5), secs(30))`, `.tumbling(hours(1))`"
+)]
+pub trait ToSpan {
+    /// How long that is.
+    fn to_span(self) -> Span;
+}
+
+impl ToSpan for Span {
+    fn to_span(self) -> Span {
+        self
+    }
+}
+
 impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);

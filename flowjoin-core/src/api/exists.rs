@@ -24,7 +24,7 @@ use super::unmatched::Unmatched;
 use crate::key::Key;
 use crate::op::kernel::Kind;
 use crate::record::Data;
-use crate::time::Span;
+use crate::time::ToSpan;
 
 /// An input of which there has to be a row; made by `where_exists`.
 pub struct Exists<I>(pub(super) I);
@@ -63,12 +63,12 @@ macro_rules! tested {
             /// both ends included. They are then kept for as long as a partner can come, and the result is
             /// append-only, as that of an interval join.
             #[track_caller]
-            pub fn between(self, lower: Span, upper: Span) -> IntervalJoin<A, $Test<I>>
+            pub fn between(self, lower: impl ToSpan, upper: impl ToSpan) -> IntervalJoin<A, $Test<I>>
             where
                 A::Mode: AppendOnly,
                 I::Mode: AppendOnly,
             {
-                IntervalJoin::within(self, (lower, upper), Location::caller())
+                IntervalJoin::within(self, (lower.to_span(), upper.to_span()), Location::caller())
             }
         }
 

@@ -180,6 +180,7 @@ impl<K: Key, T: Data, M: Mode> JoinInput for MaybeOptional<KeyedStream<K, T, M>>
     message = "this input is not keyed by `{K}`",
     label = "this input is `{Self}`",
     note = "all inputs of a join need one key type: convert inside `.key_by(|row| ..)`",
+    note = "where the keys of one are an `Option`, those of the others are too: `.key_by(|row| Some(row.user_id))`",
     note = "a stream that is not keyed yet is by `.keyed()` or `.key_by(|row| ..)`"
 )]
 pub trait JoinsOn<K: Key>: JoinInput<Key = K> {}

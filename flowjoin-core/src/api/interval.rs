@@ -33,7 +33,7 @@ use crate::op::multi_join::Emit;
 use crate::plan::Op;
 use crate::record::Data;
 use crate::state::{Keeps, StateShape};
-use crate::time::{Span, millis};
+use crate::time::{Span, ToSpan, millis};
 
 /// An input of a join that is bounded in time, where a gap closes by itself.
 pub trait ClosingInput: JoinInput {
@@ -78,8 +78,8 @@ pub(super) fn interval_join<A: JoinInput, B: JoinInput>(
 impl<A, B> NeedsBounds<IntervalJoin<A, B>> {
     /// Which rows make a pair: `right.time − left.time` from `lower` to `upper`, both ends included.
     #[track_caller]
-    pub fn between(self, lower: Span, upper: Span) -> IntervalJoin<A, B> {
-        self.0.bounded((lower, upper), Location::caller())
+    pub fn between(self, lower: impl ToSpan, upper: impl ToSpan) -> IntervalJoin<A, B> {
+        self.0.bounded((lower.to_span(), upper.to_span()), Location::caller())
     }
 
     /// A pair is a match only where the condition holds, besides the key and the interval. `None` is unknown, which is no

@@ -129,7 +129,7 @@ impl<K, T> Table<K, T> {
 
 impl<A, K, T, M> NeedsTtl<MultiJoin<(A, KeyedStream<K, T, M>)>> {
     /// Cannot be called: bounds are those of an interval join.
-    pub fn between<R>(self, _lower: Span, _upper: Span) -> R
+    pub fn between<L, U, R>(self, _lower: L, _upper: U) -> R
     where
         Self: OnTime,
     {
@@ -139,7 +139,7 @@ impl<A, K, T, M> NeedsTtl<MultiJoin<(A, KeyedStream<K, T, M>)>> {
 
 impl<A, I, P> NeedsTtl<MultiJoin<(A, Optional<I, P>)>> {
     /// Cannot be called: bounds are those of an interval join.
-    pub fn between<R>(self, _lower: Span, _upper: Span) -> R
+    pub fn between<L, U, R>(self, _lower: L, _upper: U) -> R
     where
         Self: OnTime,
     {
@@ -148,6 +148,14 @@ impl<A, I, P> NeedsTtl<MultiJoin<(A, Optional<I, P>)>> {
 }
 
 impl<T, M> Stream<T, M> {
+    /// Cannot be called: a stream has to be keyed to be an input of a join, by `.keyed()` or `.key_by(..)`.
+    pub fn optional<R>(self) -> R
+    where
+        Self: KeyGiven,
+    {
+        unreachable!("{OWED}")
+    }
+
     /// Cannot be called: a stream has to be keyed to be joined, by `.keyed()` or `.key_by(..)`.
     pub fn join<I, R>(self, _right: I) -> R
     where

@@ -28,7 +28,7 @@ use crate::op::window_join::{Spec, Windows};
 use crate::plan::Op;
 use crate::record::Data;
 use crate::state::{Keeps, StateShape};
-use crate::time::{Span, millis};
+use crate::time::{Span, ToSpan, millis};
 
 /// A join of the inputs `I` (a tuple) on one key and on windows of event time; end it with `.select(..)`.
 #[must_use = "a join does nothing until `.select(..)`"]
@@ -89,28 +89,29 @@ macro_rules! windowed {
             /// Joins the rows of one key that are in the same window: one window of this size comes after the other, one
             /// of them begins at the epoch.
             #[track_caller]
-            pub fn tumbling(self, size: Span) -> WindowJoin<I>
+            pub fn tumbling(self, size: impl ToSpan) -> WindowJoin<I>
             $($bounds)*
             {
-                self.0.windowed(Windows::Tumbling { size, offset: Span::ZERO }, Location::caller())
+                self.0.windowed(Windows::Tumbling { size: size.to_span(), offset: Span::ZERO }, Location::caller())
             }
 
             /// Joins the rows of one key that are in the same window: windows of this size begin one every slide, one of
             /// them at the epoch. A row is in several windows, and a pair comes once for each that both its rows are in.
             #[track_caller]
-            pub fn sliding(self, size: Span, slide: Span) -> WindowJoin<I>
+            pub fn sliding(self, size: impl ToSpan, slide: impl ToSpan) -> WindowJoin<I>
             $($bounds)*
             {
+                let (size, slide) = (size.to_span(), slide.to_span());
                 self.0.windowed(Windows::Sliding { size, slide, offset: Span::ZERO }, Location::caller())
             }
 
             /// Joins the rows of one key that are in the same session: each is less than a gap from the one before it, of
             /// whichever input that is. A session is over a gap after its newest row.
             #[track_caller]
-            pub fn session(self, gap: Span) -> WindowJoin<I>
+            pub fn session(self, gap: impl ToSpan) -> WindowJoin<I>
             $($bounds)*
             {
-                self.0.windowed(Windows::Session { gap }, Location::caller())
+                self.0.windowed(Windows::Session { gap: gap.to_span() }, Location::caller())
             }
         }
     };

@@ -1,4 +1,4 @@
-//! An interval join that does not say which times make a pair.
+//! Interval joins that do not say which times make a pair, or say it, and how long windows are, in numbers without a unit.
 
 use flowjoin::prelude::*;
 
@@ -42,6 +42,10 @@ fn main() {
         .select_with_unmatched(|order, payment| (order.order_id, payment.paid_at));
     paid.sink_to(JsonLines::sink("paid.jsonl"));
     unpaid.sink_to(JsonLines::sink("unpaid.jsonl"));
+
+    orders.clone().interval_join(payments.clone()).between(-5, 30).into_tuples().sink_to(JsonLines::sink("paid.jsonl"));
+    orders.clone().where_exists(payments.clone()).between(secs(0), 1.5).into_rows().sink_to(JsonLines::sink("in.jsonl"));
+    orders.clone().window_join(payments.clone()).tumbling(60).into_tuples().sink_to(JsonLines::sink("hourly.jsonl"));
 
     orders.interval_join(payments.optional()).into_tuples().sink_to(JsonLines::sink("paid.jsonl"));
 }

@@ -44,6 +44,9 @@ fn main() {
             order_id: order.order_id,
             reference: payment.map(|p| p.reference.clone()),
         });
+    // Null where it is not known, on one side.
+    let known = payments.clone().key_by(|p| Some(p.order_id));
+    let _ = orders.clone().join(known).ttl(hours(1)).into_tuples();
     // Not keyed at all.
     let _ = orders.join(payments).ttl(hours(1)).select(|order, payment| Paid {
         order_id: order.order_id,

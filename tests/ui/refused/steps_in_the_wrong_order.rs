@@ -17,6 +17,9 @@ fn main() {
     let unkeyed = flow.stream::<Order>(JsonLines::file("orders.jsonl"));
     let orders = unkeyed.clone().keyed();
 
+    let by_amount = unkeyed.clone().optional().key_by(|order| order.amount);
+    by_amount.join(orders.clone()).ttl(hours(1)).into_tuples().sink_to(JsonLines::sink("pairs.jsonl"));
+
     unkeyed.join(orders.clone()).ttl(hours(1)).into_tuples().sink_to(JsonLines::sink("pairs.jsonl"));
 
     let twice = orders.clone().join(orders.clone()).ttl(hours(1)).on(|one, other| one.amount < other.amount);
