@@ -43,6 +43,8 @@
 #![doc = ""]
 #![doc = include_str!("../docs/sources-and-sinks.md")]
 #![doc = ""]
+#![doc = include_str!("../docs/running.md")]
+#![doc = ""]
 #![doc = include_str!("../docs/testing.md")]
 
 /// Lets sources and sinks of one's own be written: their readers and writers are async traits.
@@ -51,7 +53,7 @@ pub use flowjoin_connectors as connectors;
 pub use flowjoin_core::api::{self, MultiJoin, multi_join};
 pub use flowjoin_core::*;
 pub use flowjoin_macros::{Event, Keyed};
-pub use flowjoin_runtime::{Config, Error, Report, Result, RunFlow, Running};
+pub use flowjoin_runtime::{Config, Error, Report, Result, RunFlow, Running, main, main_with, own_args};
 
 pub mod prelude;
 

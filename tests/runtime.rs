@@ -5,6 +5,8 @@
 mod alignment;
 #[path = "runtime/circles.rs"]
 mod circles;
+#[path = "runtime/cli.rs"]
+mod cli;
 #[path = "runtime/ends.rs"]
 mod ends;
 #[path = "runtime/failures.rs"]

@@ -3,6 +3,7 @@
 //! All decisions are in the tasks of the core; here is only the waiting.
 
 mod aligned;
+mod cli;
 mod clock;
 mod config;
 mod error;
@@ -12,9 +13,11 @@ mod pace;
 mod progress;
 mod report;
 mod run;
+mod settings;
 mod shell;
 mod writing;
 
+pub use cli::{main, main_with, own_args};
 pub use config::Config;
 pub use error::{Error, Result};
 pub use report::{InputReport, Report, StepReport, StepTime};
