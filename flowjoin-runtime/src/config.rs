@@ -34,7 +34,7 @@ impl Default for Config {
             page_rows: 4_096,
             batch_rows: 2_048,
             linger: millis(5),
-            channel_batches: 4,
+            channel_batches: 1,
             stop_on_ctrl_c: true,
             progress: true,
             report: true,

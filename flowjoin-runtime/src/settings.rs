@@ -61,7 +61,7 @@ pub const SETTINGS: [Setting; 7] = [
         name: "channel_batches",
         value: "BATCHES",
         takes: "a number of batches above zero",
-        help: "Batches that a channel between two tasks holds [default: 4]",
+        help: "Batches that a channel between two tasks holds [default: 1]",
         set: |config, text| put(text, &mut config.channel_batches),
     },
     Setting {

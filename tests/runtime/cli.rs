@@ -152,7 +152,7 @@ fn a_command_line_that_is_not_understood_is_told_with_what_there_is() {
               --page-rows <ROWS>           Rows that a source reads at once, at most [default: 4096]
               --batch-rows <ROWS>          Rows for one receiver that leave an exchange without waiting for more [default: 2048]
               --linger <SPAN>              How long a row may wait in an exchange for others [default: 5ms]
-              --channel-batches <BATCHES>  Batches that a channel between two tasks holds [default: 4]
+              --channel-batches <BATCHES>  Batches that a channel between two tasks holds [default: 1]
               --progress <true|false>      Whether a progress bar is shown for each source that has an end [default: true]
               --report <true|false>        Whether the accounting is printed at the end [default: true]
           -h, --help                       Print help
