@@ -423,17 +423,12 @@ impl<'a, T, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>> Shelf<'a, T, S, F
         rows: &mut [Located],
         Placing { side_by_side, changes_of_table }: Placing,
     ) -> Result<(), OpError> {
+        if side_by_side {
+            rows.iter().take(AHEAD).for_each(|row| self.prefetch(row));
+        }
         for index in 0..rows.len() {
-            // The place of a row, or of all rows of its key where they will come out together.
-            if let Some(&Located { place: Some(place), comes_out, .. }) = rows.get(index + AHEAD)
-                && side_by_side
-                && let Some(slot) = self.slots.get_mut(place.number())
-            {
-                if comes_out {
-                    prefetch_all(slot);
-                } else {
-                    prefetch((self.field)(slot));
-                }
+            if side_by_side && let Some(row) = rows.get(index + AHEAD) {
+                self.prefetch(row);
             }
             let row = &mut rows[index];
             let Located { time, place, kind, .. } = *row;
@@ -447,6 +442,20 @@ impl<'a, T, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>> Shelf<'a, T, S, F
             };
         }
         Ok(())
+    }
+
+    // Asks for the place of a row, or of all rows of its key where they will come out together.
+    #[inline]
+    fn prefetch(&mut self, row: &Located) {
+        if let Some(place) = row.place
+            && let Some(slot) = self.slots.get_mut(place.number())
+        {
+            if row.comes_out {
+                prefetch_all(slot);
+            } else {
+                prefetch((self.field)(slot));
+            }
+        }
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use crate::key::Key;
 
 /// What is known of the next keys of a run: first the place of a key in the index is asked for, then the entry that it
 /// names, so that both are near when the key's turn comes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Ahead {
     guesses: [Guess; ENTRY],
     turn: usize,
@@ -32,13 +32,13 @@ impl Ahead {
         }
         let later = hash(ENTRY).map_or(Guess::default(), |hash| table.prefetch_entry(hash));
         let guess = std::mem::replace(&mut self.guesses[self.turn], later);
-        self.turn = if self.turn + 1 == ENTRY { 0 } else { self.turn + 1 };
+        self.turn = (self.turn + 1) % ENTRY;
         guess
     }
 }
 
 /// Rows ahead of which the place in the index is asked for.
-const INDEX: usize = 24;
+const INDEX: usize = 2 * ENTRY;
 
-/// Rows ahead of which the entry is.
-const ENTRY: usize = INDEX / 2;
+/// Rows ahead of which the entry is; a power of two.
+const ENTRY: usize = 16;

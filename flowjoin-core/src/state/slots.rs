@@ -47,7 +47,8 @@ impl<S: Default> Slots<S> {
         &mut self.slots[slot as usize]
     }
 
-    #[cold]
+    // Mostly by one, as the next key comes.
+    #[inline]
     fn grow(&mut self, slot: u32) {
         for _ in self.len..=slot {
             self.slots.push(S::default());

@@ -108,12 +108,6 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         Guess(entry)
     }
 
-    /// Asks the processor for the entry at a place, which will be needed soon.
-    #[inline]
-    pub fn prefetch_place(&self, place: Place) {
-        self.entries.prefetch(place.entry);
-    }
-
     /// Looks at the first entry with the tag of this hash, which probably is the one; for prefetching what it names.
     #[inline]
     pub fn peek(&self, hash: u64, look: impl FnOnce(&E, &S)) {

@@ -17,8 +17,9 @@ use crate::time::EventTime;
 /// The rows of a batch that have not been joined yet.
 pub(super) struct Coming<K> {
     pub(super) input: usize,
-    // Those whose keys have not been looked up.
+    // Those whose keys have not been looked up, and what is known of the next of them.
     staged: std::vec::IntoIter<Staged<K>>,
+    ahead: Ahead,
     // Those whose keys have, and how many of them have been joined.
     pub(super) block: Vec<Located>,
     pub(super) joined: usize,
@@ -32,6 +33,7 @@ impl<K> Default for Coming<K> {
         Coming {
             input: 0,
             staged: Vec::new().into_iter(),
+            ahead: Ahead::default(),
             block: Vec::new(),
             joined: 0,
             truncations: VecDeque::new(),
@@ -66,12 +68,6 @@ impl<K> Coming<K> {
         let next = self.block.get(self.joined).copied();
         self.joined += usize::from(next.is_some());
         next
-    }
-
-    /// Where the key of a row is that will be joined soon.
-    #[inline]
-    fn ahead(&self) -> Option<Place> {
-        self.block.get(self.joined + SOON)?.place
     }
 
     // How many rows make the next block: the two halves of an update are not parted.
@@ -124,10 +120,12 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.coming.looked_up += rows;
         self.coming.block.clear();
         self.coming.joined = 0;
-        let mut ahead = Ahead::begin(&self.table, |after| Some(self.coming.staged.as_slice().get(after)?.hash));
+        if self.coming.looked_up == rows {
+            self.coming.ahead = Ahead::begin(&self.table, |after| Some(self.coming.staged.as_slice().get(after)?.hash));
+        }
         for _ in 0..rows {
             let coming = self.coming.staged.as_slice();
-            let guess = ahead.next(&self.table, |after| Some(coming.get(after)?.hash));
+            let guess = self.coming.ahead.next(&self.table, |after| Some(coming.get(after)?.hash));
             let Some(Staged { key, hash, time, kind }) = self.coming.staged.next() else { break };
             let is_null = key.is_null();
             let (place, comes_out) = match self.table.verify(hash, &key, guess) {
@@ -169,9 +167,6 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     // Joins rows that change the result as they come; returns false when the outbox is full.
     fn join_block(&mut self, input: usize, cx: &mut Cx<'_>) -> bool {
         while let Some(row) = self.coming.next() {
-            if let Some(next) = self.coming.ahead() {
-                self.table.prefetch_place(next);
-            }
             match row.place {
                 Some(place) => self.on_insert(input, place, &row, cx.now),
                 None => self.on_null(input, (row.id, row.time), cx),
@@ -185,11 +180,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 }
 
-/// Rows that are looked up together. What they touch fits the first-level cache, or nearly.
-pub(super) const BLOCK: usize = 256;
+/// Rows that are looked up together. What they touch fits the first-level cache.
+pub(super) const BLOCK: usize = 128;
 
 /// Combinations of a block that are worth a batch of their own.
 const COMBOS_MIN: usize = 64;
-
-/// Rows of a block after which another one is joined whose key is asked for now.
-const SOON: usize = 4;

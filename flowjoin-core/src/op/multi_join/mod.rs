@@ -224,7 +224,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             }
         }
         self.meet_all(place);
-        self.announced(place, input);
+        if self.table.get(place).hushed() >> input & 1 == 1 {
+            self.announced(place, input);
+        }
     }
 
     // The rows of a key have come out, each with all rows of the other inputs, if any other input has one.
@@ -287,12 +289,9 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
 
     // All that could miss a row of this input has now been told of it, one way or the other.
     fn announced(&mut self, place: Place, input: usize) {
-        let (lists, _) = self.table.at(place);
-        if lists.hushed() >> input & 1 == 1 {
-            lists.set_hushed(input, false);
-            if let Said::Numbered(hushed) = &mut self.said {
-                hushed.on_announced(self.table.key_at(place), input);
-            }
+        self.table.at(place).0.set_hushed(input, false);
+        if let Said::Numbered(hushed) = &mut self.said {
+            hushed.on_announced(self.table.key_at(place), input);
         }
     }
 
