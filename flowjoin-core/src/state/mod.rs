@@ -12,6 +12,7 @@ mod equal;
 mod expired;
 mod expiry;
 mod grouping;
+mod marks;
 mod met;
 mod panes;
 mod queue;

@@ -1,7 +1,7 @@
 //! The keyed table: one entry a key, sharded by key group.
 //!
-//! A shard is an index, open-addressed with linear probing and backward-shift deletion, eight bytes a place (a tag of the
-//! hash and the number of the entry), so that it is dense, quick to double and cheap to miss in. Entries stand in places
+//! A shard is an index of eight bytes a place (a tag of the hash and the number of the entry), so that it is dense, quick to
+//! double and cheap to miss in. Entries stand in places
 //! that never move, in the order in which their keys came, and the places of those that left are used again; the number
 //! of an entry can name what stands elsewhere for its key. A look-up touches a line of each, and both can be prefetched:
 //! first the index, then the entry that it names.
@@ -10,13 +10,14 @@
 //! the operator for a tenth of a second. Each shard also has a `spill`, where entries put what does not fit in place.
 
 use super::Chunks;
+use super::marks::{Marks, NO_ENTRY, tag_of};
 use crate::key::{KEY_GROUPS, Key, KeyGroup};
 
 /// Entries by key.
 #[derive(Debug)]
 pub struct Table<K, E, S> {
     // By shard. What each look-up reads is dense, so that it stays near.
-    indexes: Box<[Box<[Mark]>; SHARDS]>,
+    indexes: Box<[Marks; SHARDS]>,
     fills: Box<[Fill; SHARDS]>,
     spills: Box<[S; SHARDS]>,
     entries: Entries<K, E>,
@@ -41,21 +42,6 @@ struct Entry<K, E> {
     value: E,
 }
 
-// A place of the index: free, or the tag of a hash and the number of its entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mark {
-    tag: u32,
-    entry: u32,
-}
-
-impl Mark {
-    const FREE: Mark = Mark { tag: 0, entry: u32::MAX };
-
-    fn is_free(self) -> bool {
-        self.entry == u32::MAX
-    }
-}
-
 /// Where an entry stands, until it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -65,8 +51,15 @@ pub struct Place {
 }
 
 /// Which entry is probably that of a hash, if there is one. The entry may have been removed since.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Guess(Option<u32>);
+#[derive(Clone, Copy, Debug)]
+pub struct Guess(u32);
+
+impl Default for Guess {
+    /// No entry.
+    fn default() -> Self {
+        Guess(NO_ENTRY)
+    }
+}
 
 impl Place {
     /// The number of the entry; no other entry of the table has it.
@@ -79,7 +72,7 @@ impl Place {
 impl<K: Key, E: Default, S: Default> Default for Table<K, E, S> {
     fn default() -> Self {
         Table {
-            indexes: Box::new(std::array::from_fn(|_| Box::default())),
+            indexes: Box::new(std::array::from_fn(|_| Marks::default())),
             fills: Box::new([Fill::default(); SHARDS]),
             spills: Box::new(std::array::from_fn(|_| S::default())),
             entries: Entries { all: Chunks::default(), free: Vec::new() },
@@ -91,46 +84,25 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// Asks the processor for the place of this hash in the index, which will be needed soon.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        let index = &self.indexes[KeyGroup::of(hash).index()];
-        if let Some(mark) = index.get(home(hash as u32, index.len())) {
-            prefetch(mark);
-        }
+        self.indexes[KeyGroup::of(hash).index()].prefetch(tag_of(hash));
     }
 
     /// Asks the processor for the entry of this hash, once its place in the index is near. Returns which one it is, if its
     /// key proves to be the one that is looked for.
     #[inline]
     pub fn prefetch_entry(&self, hash: u64) -> Guess {
-        let entry = self.first_of(hash);
-        if let Some(entry) = entry {
-            self.entries.prefetch(entry);
-        }
+        let entry = self.indexes[KeyGroup::of(hash).index()].guess(tag_of(hash));
+        // Without a branch: where there is none, the first of all does no harm.
+        self.entries.prefetch(if entry == NO_ENTRY { 0 } else { entry });
         Guess(entry)
     }
 
     /// Looks at the first entry with the tag of this hash, which probably is the one; for prefetching what it names.
     #[inline]
     pub fn peek(&self, hash: u64, look: impl FnOnce(&E, &S)) {
-        if let Some(entry) = self.first_of(hash).and_then(|entry| self.entries.get(entry)) {
-            look(&entry.value, &self.spills[KeyGroup::of(hash).index()]);
-        }
-    }
-
-    // The entry of the first mark with the tag of this hash.
-    #[inline]
-    fn first_of(&self, hash: u64) -> Option<u32> {
-        let index = &self.indexes[KeyGroup::of(hash).index()];
-        let tag = hash as u32;
-        let mut slot = home(tag, index.len());
-        loop {
-            let mark = *index.get(slot)?;
-            if mark.is_free() {
-                return None;
-            }
-            if mark.tag == tag {
-                return Some(mark.entry);
-            }
-            slot = (slot + 1) & (index.len() - 1);
+        let shard = KeyGroup::of(hash).index();
+        if let Some(entry) = self.entries.get(self.indexes[shard].guess(tag_of(hash))) {
+            look(&entry.value, &self.spills[shard]);
         }
     }
 
@@ -145,9 +117,8 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     #[inline]
     pub fn find_by_guessed(&self, hash: u64, guess: Guess, test: impl Fn(&E, &S) -> bool) -> Option<Place> {
         let group = KeyGroup::of(hash).index();
-        let guessed = guess.0.and_then(|entry| Some((entry, self.entries.get(entry)?)));
-        match guessed.filter(|(_, entry)| test(&entry.value, &self.spills[group])) {
-            Some((entry, _)) => Some(Place { shard: group as u32, entry, tag: hash as u32 }),
+        match self.entries.get(guess.0).filter(|entry| test(&entry.value, &self.spills[group])) {
+            Some(_) => Some(Place { shard: group as u32, entry: guess.0, tag: tag_of(hash) }),
             None => self.find_by(hash, test),
         }
     }
@@ -155,38 +126,30 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// The place of a key with what stands there, if a guess made before was right, as it nearly always is.
     #[inline]
     pub fn verify(&self, hash: u64, key: &K, guess: Guess) -> Option<(Place, &E, &S)> {
-        let number = guess.0?;
-        let entry = self.entries.get(number).filter(|entry| entry.key == *key)?;
+        let entry = self.entries.get(guess.0).filter(|entry| entry.key == *key)?;
         let shard = KeyGroup::of(hash).index();
-        let place = Place { shard: shard as u32, entry: number, tag: hash as u32 };
+        let place = Place { shard: shard as u32, entry: guess.0, tag: tag_of(hash) };
         Some((place, &entry.value, &self.spills[shard]))
     }
 
     /// The place of a key, which gets an empty entry if it has none.
     #[inline]
     pub fn upsert(&mut self, hash: u64, key: K) -> Place {
-        let group = KeyGroup::of(hash).index();
+        let (group, tag) = (KeyGroup::of(hash).index(), tag_of(hash));
         let fill = &mut self.fills[group];
         if fill.len >= fill.grow_at {
-            fill.grow_at = grow(&mut self.indexes[group], group);
+            self.indexes[group].grow();
+            // Between a half and three quarters, by group, so that shards of equal fill do not all double at once.
+            fill.grow_at = self.indexes[group].places() * (64 + group * 37 % 32) / 128;
         }
-        let index = &mut self.indexes[group];
-        let tag = hash as u32;
-        let mask = index.len() - 1;
-        let mut slot = home(tag, index.len());
-        loop {
-            let mark = index[slot];
-            if mark.is_free() {
-                break;
-            }
-            if mark.tag == tag && self.entries.get(mark.entry).is_some_and(|other| other.key == key) {
-                return Place { shard: group as u32, entry: mark.entry, tag };
-            }
-            slot = (slot + 1) & mask;
-        }
-        let entry = self.entries.add(key);
-        index[slot] = Mark { tag, entry };
-        fill.len += 1;
+        let found =
+            self.indexes[group].find(tag, |entry| self.entries.get(entry).is_some_and(|other| other.key == key));
+        let entry = found.unwrap_or_else(|| {
+            let entry = self.entries.add(key);
+            self.indexes[group].insert(tag, entry);
+            fill.len += 1;
+            entry
+        });
         Place { shard: group as u32, entry, tag }
     }
 
@@ -198,21 +161,11 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
 
     /// The place of the only entry that can have this hash; none if there is none, or more than one.
     pub fn find_lone(&self, hash: u64) -> Option<Place> {
-        let group = KeyGroup::of(hash).index();
-        let index = &self.indexes[group];
-        let tag = hash as u32;
-        let mut slot = home(tag, index.len());
+        let (group, tag) = (KeyGroup::of(hash).index(), tag_of(hash));
         let mut lone = None;
-        loop {
-            let mark = *index.get(slot)?;
-            if mark.is_free() {
-                return lone;
-            }
-            if mark.tag == tag && lone.replace(Place { shard: group as u32, entry: mark.entry, tag }).is_some() {
-                return None;
-            }
-            slot = (slot + 1) & (index.len() - 1);
-        }
+        let second = self.indexes[group].find(tag, |entry| lone.replace(entry).is_some());
+        let entry = lone.filter(|_| second.is_none())?;
+        Some(Place { shard: group as u32, entry, tag })
     }
 
     /// The place of the entry, among those of this hash, that the test holds for.
@@ -223,23 +176,13 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
 
     #[inline]
     fn probe(&self, hash: u64, test: impl Fn(&K, &E, &S) -> bool) -> Option<Place> {
-        let group = KeyGroup::of(hash).index();
-        let index = &self.indexes[group];
-        let tag = hash as u32;
-        let mut slot = home(tag, index.len());
-        loop {
-            let mark = *index.get(slot)?;
-            if mark.is_free() {
-                return None;
-            }
-            if mark.tag == tag
-                && let Some(entry) = self.entries.get(mark.entry)
-                && test(&entry.key, &entry.value, &self.spills[group])
-            {
-                return Some(Place { shard: group as u32, entry: mark.entry, tag });
-            }
-            slot = (slot + 1) & (index.len() - 1);
-        }
+        let (group, tag) = (KeyGroup::of(hash).index(), tag_of(hash));
+        let is_it = |entry: u32| {
+            let entry = self.entries.get(entry);
+            entry.is_some_and(|entry| test(&entry.key, &entry.value, &self.spills[group]))
+        };
+        let entry = self.indexes[group].find(tag, is_it)?;
+        Some(Place { shard: group as u32, entry, tag })
     }
 
     /// The entry at a place, and the spill of its shard.
@@ -263,14 +206,13 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
 
     /// The places of all entries, by shard and, within one, by number.
     pub fn places(&self) -> Vec<Place> {
-        let of = |(shard, marks): (usize, &[Mark])| {
-            let marks = marks.iter().filter(|mark| !mark.is_free());
+        let of = |(shard, marks): (usize, &Marks)| {
             let mut places: Vec<Place> =
-                marks.map(|mark| Place { shard: shard as u32, entry: mark.entry, tag: mark.tag }).collect();
+                marks.iter().map(|(tag, entry)| Place { shard: shard as u32, entry, tag }).collect();
             places.sort_unstable_by_key(|place| place.entry);
             places
         };
-        self.indexes.iter().map(|index| &index[..]).enumerate().flat_map(of).collect()
+        self.indexes.iter().enumerate().flat_map(of).collect()
     }
 
     /// The key at a place.
@@ -282,7 +224,7 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// Takes the entry at a place out; the places of others stay.
     pub fn remove(&mut self, place: Place) -> (K, E) {
         let shard = place.shard as usize;
-        unmark(&mut self.indexes[shard], place);
+        self.indexes[shard].remove(place.tag, place.entry);
         self.fills[shard].len -= 1;
         let entry = self.entries.take(place.entry).expect("a place is that of an entry");
         (entry.key, entry.value)
@@ -300,8 +242,8 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
 
     /// Bytes taken by index and entries, without what keys own elsewhere; `spilled` tells those of a spill.
     pub fn bytes(&self, spilled: impl Fn(&S) -> u64) -> u64 {
-        let marks: usize = self.indexes.iter().map(|index| index.len()).sum();
-        self.entries.bytes() + (marks * size_of::<Mark>()) as u64 + self.spills.iter().map(spilled).sum::<u64>()
+        let indexes: u64 = self.indexes.iter().map(Marks::bytes).sum();
+        self.entries.bytes() + indexes + self.spills.iter().map(spilled).sum::<u64>()
     }
 }
 
@@ -344,48 +286,6 @@ impl<K: Key, E: Default> Entries<K, E> {
     }
 }
 
-fn unmark(index: &mut [Mark], place: Place) {
-    let mask = index.len() - 1;
-    let mut hole = home(place.tag, index.len());
-    while index[hole].entry != place.entry {
-        hole = (hole + 1) & mask;
-    }
-    // Moves up those that were pushed down by the one that left, so that no probe meets a gap.
-    let mut next = (hole + 1) & mask;
-    while !index[next].is_free() {
-        let wants = home(index[next].tag, mask + 1);
-        if (next.wrapping_sub(wants) & mask) >= (next.wrapping_sub(hole) & mask) {
-            index[hole] = index[next];
-            hole = next;
-        }
-        next = (next + 1) & mask;
-    }
-    index[hole] = Mark::FREE;
-}
-
-// Doubles an index; returns at how many keys it is to be doubled again.
-#[cold]
-fn grow(index: &mut Box<[Mark]>, group: usize) -> usize {
-    let size = (index.len() * 2).max(SMALLEST);
-    let mut larger = vec![Mark::FREE; size];
-    for &mark in index.iter().filter(|mark| !mark.is_free()) {
-        let mut at = home(mark.tag, size);
-        while !larger[at].is_free() {
-            at = (at + 1) & (size - 1);
-        }
-        larger[at] = mark;
-    }
-    *index = larger.into_boxed_slice();
-    // Between a half and three quarters, by group, so that shards of equal fill do not all double at once.
-    size * (64 + group * 37 % 32) / 128
-}
-
-// The top bits of a hash choose the shard, the low ones the place in its index.
-#[inline]
-fn home(tag: u32, places: usize) -> usize {
-    tag as usize & places.wrapping_sub(1)
-}
-
 /// Asks the processor to bring the beginning of a value near, without waiting for it.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
@@ -424,8 +324,6 @@ fn prefetch_line(address: *const u8) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
 }
-
-const SMALLEST: usize = 16;
 
 /// A shard for each key group.
 const SHARDS: usize = KEY_GROUPS as usize;
