@@ -25,6 +25,29 @@ struct Line {
 
 const PLACES: usize = 8;
 
+// Places of a line, a byte each: the form that the compiler makes of them without a branch.
+#[derive(Clone, Copy)]
+struct Hits(u64);
+
+impl Hits {
+    // The first place; if there is none, any.
+    #[inline]
+    fn first(self) -> usize {
+        self.0.trailing_zeros() as usize / 8 % PLACES
+    }
+}
+
+impl Iterator for Hits {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let first = (self.0 != 0).then(|| self.first());
+        self.0 &= self.0.wrapping_sub(1);
+        first
+    }
+}
+
 /// The tag of a hash: its low bits, as other bits have chosen the shard.
 #[inline]
 pub fn tag_of(hash: u64) -> u32 {
@@ -34,14 +57,10 @@ pub fn tag_of(hash: u64) -> u32 {
 impl Line {
     const FREE: Line = Line { tags: [0; PLACES], entries: [NO_ENTRY; PLACES] };
 
-    // A bit for each mark with this tag.
+    // The places of the marks with this tag.
     #[inline]
-    fn with(&self, tag: u32) -> u32 {
-        let mut bits = 0;
-        for (place, &other) in self.tags.iter().enumerate() {
-            bits |= u32::from(other == tag) << place;
-        }
-        bits
+    fn with(&self, tag: u32) -> Hits {
+        Hits(u64::from_le_bytes(std::array::from_fn(|place| u8::from(self.tags[place] == tag))))
     }
 
     #[inline]
@@ -92,8 +111,8 @@ impl Marks {
     pub fn guess(&self, tag: u32) -> u32 {
         let Some(line) = self.lines.get(self.home(tag)) else { return NO_ENTRY };
         let with = line.with(tag);
-        let entry = line.entries[with.trailing_zeros() as usize % PLACES];
-        if with == 0 { NO_ENTRY } else { entry }
+        let entry = line.entries[with.first()];
+        if with.0 == 0 { NO_ENTRY } else { entry }
     }
 
     /// The first entry of the tag that the test holds for.
@@ -102,13 +121,9 @@ impl Marks {
         let mut at = self.home(tag);
         loop {
             let line = self.lines.get(at)?;
-            let mut with = line.with(tag);
-            while with != 0 {
-                let entry = line.entries[with.trailing_zeros() as usize % PLACES];
-                if test(entry) {
-                    return Some(entry);
-                }
-                with &= with - 1;
+            let found = line.with(tag).map(|place| line.entries[place]).find(|&entry| test(entry));
+            if found.is_some() {
+                return found;
             }
             if !line.is_full() {
                 return None;
