@@ -339,6 +339,11 @@ fn a_change_of_a_row_is_no_fact_though_it_can_be_read_as_one() {
         assert!(reason.starts_with(&format!("{line}: `op` is \"{op}\", so the line says that ")), "{reason}");
         assert!(reason.contains("flow.table(JsonLines::table(path))"), "{reason}");
     }
+    // A writer may escape any letter.
+    let escaped = [r#"{"op":"\u002BU","id":1}"#, r#"{"\u006fp":"-D","id":2}"#, r#"{"op":"\u002DD","id":3}"#];
+    let all = lines(escaped.join("\n"));
+    assert_eq!((all.rows.len(), all.bad.len()), (0, 3), "{:?}", all.reasons());
+    assert!(all.reasons()[0].starts_with("1: `op` is \"+U\", so the line says that "), "{:?}", all.reasons());
     // Other words, other places, and a text that only looks so.
     let facts = [
         r#"{"op":"sell","id":1}"#,
@@ -346,7 +351,7 @@ fn a_change_of_a_row_is_no_fact_though_it_can_be_read_as_one() {
         r#"{"op":null,"id":3}"#,
         r#"{"id":4,"more":{"op":"-D"}}"#,
         r#"{"id":5,"note":"{\"op\":\"-D\"}"}"#,
-        r#"{"id":6,"more":["op","-D"]}"#,
+        r#"{"id":6,"more":["op","-D"],"note":"caf\u00e9"}"#,
     ];
     let all = lines(facts.join("\n"));
     assert_eq!((all.rows.len(), all.bad.len()), (6, 0), "{:?}", all.reasons());

@@ -129,6 +129,8 @@ fn a_change_puts_or_deletes() {
             (r#"{"op":"-U","id":1,"name":"pen"}"#, r#"delete 1, {"id":1,"name":"pen"}"#),
             (r#"{"op":"-D","id":1,"name":"pen"}"#, r#"delete 1, {"id":1,"name":"pen"}"#),
             (r#"{"op":"-D","id":1,"more":1}"#, "delete 1"),
+            (r#"{"\u006fp":"-\u0044","id":1,"more":1}"#, "delete 1"),
+            (r#"{"op":"\u002BI","id":1,"name":"pen"}"#, r#"put {"id":1,"name":"pen"}"#),
             (r#"{"op":"-D","id":1,"name":{"no":"row"}}"#, "delete 1"),
             (r#"{ "row" : {"id":1}, "op" : "-D" }"#, "delete 1"),
             (r#"{"op":"+U","row":{"id":1,"name":"pen"}}"#, r#"put {"id":1,"name":"pen"}"#),

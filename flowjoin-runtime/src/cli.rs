@@ -1,6 +1,7 @@
 //! The command line of a program that is one flow.
 
 use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,9 +9,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use flowjoin_core::api::Flow;
 
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, warn};
 use crate::run::RunFlow;
-use crate::settings::{self, SETTINGS};
+use crate::settings::{self, SETTINGS, Setting};
 
 /// Makes a program of a flow: gives it a command line, and does what that says.
 ///
@@ -53,7 +54,7 @@ pub fn main_with<W: Into<OsString>>(flow: Flow, words: impl IntoIterator<Item = 
     };
     performed.map_or_else(
         |error| {
-            eprintln!("{}", told(&error));
+            warn(format_args!("{}", told(&error)));
             code(&error)
         },
         |()| 0,
@@ -111,18 +112,18 @@ fn perform(flow: &Flow, matches: &ArgMatches) -> Result<()> {
         Some(("explain", options)) => {
             let explain = flow.explain().map_err(Error::Plan)?;
             match (options.get_flag("json"), options.get_flag("mermaid")) {
-                (true, _) => println!("{}", explain.json()),
-                (_, true) => println!("{}", explain.mermaid()),
-                _ => print!("{explain}"),
+                (true, _) => say(format_args!("{}\n", explain.json())),
+                (_, true) => say(format_args!("{}\n", explain.mermaid())),
+                _ => say(format_args!("{explain}")),
             }
-            Ok(())
         }
         Some(("check", options)) => {
             config(options)?;
             let explain = flow.explain().map_err(Error::Plan)?;
-            explain.warnings.iter().for_each(|warning| println!("warning: {warning}"));
-            println!("the flow `{}` can be run, with warnings: {}", flow.name(), explain.warnings.len());
-            Ok(())
+            for warning in &explain.warnings {
+                say(format_args!("warning: {warning}\n"))?;
+            }
+            say(format_args!("the flow `{}` can be run, with warnings: {}\n", flow.name(), explain.warnings.len()))
         }
         Some((_, options)) => {
             let config = config(options)?;
@@ -142,13 +143,25 @@ fn config(options: &ArgMatches) -> Result<Config> {
     if let Some(file) = named.or_else(variable) {
         settings::from_file(&mut config, &file)?;
     }
-    config.set_from_env()?;
+    let given = |setting: &Setting| options.get_one::<String>(setting.name).is_some();
+    config.set_from_env(|setting| !given(setting))?;
     for setting in &SETTINGS {
         if let Some(text) = options.get_one::<String>(setting.name) {
             setting.set(&mut config, text, &format!("--{}", setting.option()))?;
         }
     }
     Ok(config)
+}
+
+// Whoever reads no further has read what they wanted.
+fn say(text: std::fmt::Arguments<'_>) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_fmt(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::Config(format!("standard output cannot be written: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn told(error: &Error) -> String {

@@ -2,8 +2,8 @@
 
 use flowjoin_core::{Span, millis};
 
-use crate::error::{Error, Result};
-use crate::settings;
+use crate::error::{Error, Result, warn};
+use crate::settings::{self, Setting};
 
 /// How a flow is run. Every limit has a default that suits one machine.
 #[derive(Clone, Debug)]
@@ -53,15 +53,16 @@ impl Config {
     /// If a variable cannot be read; the error names it and says what it takes.
     pub fn from_env() -> Result<Config> {
         let mut config = Config::default();
-        config.set_from_env()?;
+        config.set_from_env(|_| true)?;
         Ok(config)
     }
 
-    pub(crate) fn set_from_env(&mut self) -> Result<()> {
+    // Sets those settings of the environment that are not given nearer.
+    pub(crate) fn set_from_env(&mut self, counts: impl Fn(&Setting) -> bool) -> Result<()> {
         for warning in settings::misspelt(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())) {
-            eprintln!("warning: {warning}");
+            warn(format_args!("warning: {warning}"));
         }
-        settings::from_environment(self, |name| std::env::var_os(name))
+        settings::from_environment(self, counts, |name| std::env::var_os(name))
     }
 
     /// With so many tasks a stage.

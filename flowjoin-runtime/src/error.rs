@@ -1,6 +1,7 @@
 //! Why a flow did not run, or stopped.
 
 use std::fmt;
+use std::io::Write;
 
 use flowjoin_core::task::TaskError;
 use flowjoin_core::{IoError, PlanErrors};
@@ -37,6 +38,11 @@ pub enum Error {
     Stopped,
     /// A task ended without a word, because another one failed.
     Cancelled,
+}
+
+/// A line for standard error; where that cannot be written, nobody can be told.
+pub(crate) fn warn(text: fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 impl fmt::Display for Error {

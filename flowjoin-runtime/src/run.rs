@@ -17,7 +17,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::aligned::Aligned;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, warn};
 use crate::files;
 use crate::inbox::{Inbox, Letter};
 use crate::pace::Pace;
@@ -54,9 +54,9 @@ impl RunFlow for Flow {
         let report = running.figures();
         if print {
             if ended.is_err() {
-                eprintln!("the flow has failed; this is where rows had gone by then");
+                warn(format_args!("the flow has failed; this is where rows had gone by then"));
             }
-            eprintln!("{report}");
+            warn(format_args!("{report}"));
         }
         ended?;
         if report.stopped { Err(Error::Stopped) } else { Ok(()) }
@@ -109,7 +109,9 @@ impl Running {
     }
 
     async fn end(&mut self) -> Result<()> {
-        let mut ended = (&mut self.tasks).await.unwrap_or(Err(Error::Cancelled));
+        let ended = (&mut self.tasks).await.unwrap_or(Err(Error::Cancelled));
+        let failed = self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut ended = failed.map_or(ended, Err);
         for watcher in &self.watchers {
             watcher.abort();
         }
@@ -181,6 +183,7 @@ fn open(plan: &Arc<Plan>, config: &Config) -> Result<Opened> {
         done: readings.iter().map(|_| (AtomicU64::new(0), AtomicU64::new(0))).collect(),
         longest_call: AtomicU64::new(0),
         cut_short: AtomicBool::new(false),
+        failed: Mutex::new(None),
         aligned: Aligned::new(alignments),
     });
     let paces = paces(&tasks, &links, &readers);
@@ -283,7 +286,7 @@ fn launch(opened: Opened, config: &Config) -> Running {
     for (from, to) in links {
         let room = match circles.contains(&(stage(from), stage(to))) {
             true => Semaphore::MAX_PERMITS,
-            false => config.channel_batches,
+            false => config.channel_batches.min(Semaphore::MAX_PERMITS),
         };
         let (sender, receiver) = mpsc::channel(room);
         outputs[from.0][to.0] = Some(sender);
@@ -300,6 +303,7 @@ fn launch(opened: Opened, config: &Config) -> Running {
             writers: writers.remove(&id).unwrap_or_default(),
             pace: paces.remove(&id),
             stop: stopped.clone(),
+            stop_all: stop.clone(),
             shared: shared.clone(),
             before_clock: None,
         };
@@ -339,7 +343,7 @@ async fn all(mut set: JoinSet<Result<()>>) -> Result<()> {
 
 async fn on_ctrl_c(stop: watch::Sender<bool>) {
     if tokio::signal::ctrl_c().await.is_ok() {
-        eprintln!("stopping: reading has ended, what was read goes through; Ctrl-C again ends at once");
+        warn(format_args!("stopping: reading has ended, what was read goes through; Ctrl-C again ends at once"));
         let _ = stop.send(true);
         if tokio::signal::ctrl_c().await.is_ok() {
             std::process::exit(130);

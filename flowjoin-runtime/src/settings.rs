@@ -111,12 +111,16 @@ impl Setting {
     }
 }
 
-/// Sets what the environment has, but for the variables that name something else.
+/// Sets what the environment has of the settings that count.
 ///
 /// # Errors
 /// If a setting does not take the value of its variable, or that is not UTF-8.
-pub fn from_environment(config: &mut Config, variable: impl Fn(&str) -> Option<OsString>) -> Result<()> {
-    for setting in &SETTINGS {
+pub fn from_environment(
+    config: &mut Config,
+    counts: impl Fn(&Setting) -> bool,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<()> {
+    for setting in SETTINGS.iter().filter(|setting| counts(setting)) {
         let name = setting.variable();
         // One that is empty is as good as none.
         let text = variable(&name).filter(|text| !text.is_empty()).map(OsString::into_string).transpose();
@@ -178,7 +182,7 @@ mod tests {
     fn refusal(name: &str, value: impl Into<OsString>) -> String {
         let value = value.into();
         let mut config = Config::default();
-        let set = from_environment(&mut config, |asked| (asked == name).then(|| value.clone()));
+        let set = from_environment(&mut config, |_| true, |asked| (asked == name).then(|| value.clone()));
         set.expect_err("it is refused").to_string()
     }
 
@@ -215,11 +219,14 @@ mod tests {
     #[test]
     fn variables_that_are_empty_or_not_there_change_nothing() {
         let mut config = Config::default();
-        from_environment(&mut config, |_| Some(OsString::new())).expect("nothing is asked for");
+        from_environment(&mut config, |_| true, |_| Some(OsString::new())).expect("nothing is asked for");
         assert_eq!((config.page_rows, config.linger), (Config::default().page_rows, Config::default().linger));
         let set = |name: &str| (name == "FLOWJOIN_PAGE_ROWS").then(|| OsString::from("7"));
-        from_environment(&mut config, set).expect("7 can be");
+        from_environment(&mut config, |_| true, set).expect("7 can be");
         assert_eq!(config.page_rows, 7);
+        // One that is given nearer does not count, whatever it says.
+        let wrong = |name: &str| (name == "FLOWJOIN_PAGE_ROWS").then(|| OsString::from("many"));
+        from_environment(&mut config, |setting| setting.name != "page_rows", wrong).expect("it does not count");
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct Shared {
     pub longest_call: AtomicU64,
     /// Whether the run was stopped before all that there is was read.
     pub cut_short: AtomicBool,
+    /// Why the run has failed, though what was read before goes through.
+    pub failed: Mutex<Option<Error>>,
     /// Which partitions may be read.
     pub aligned: Aligned,
 }
@@ -73,6 +75,8 @@ pub struct Shell {
     pub writers: BTreeMap<NodeId, Writing>,
     pub pace: Option<(Arc<Pace>, usize)>,
     pub stop: watch::Receiver<bool>,
+    /// What tells all tasks to stop.
+    pub stop_all: watch::Sender<bool>,
     pub shared: Arc<Shared>,
     /// Since the clock is due: how many pages are still taken before.
     pub before_clock: Option<usize>,
@@ -348,11 +352,16 @@ impl Shell {
         performed
     }
 
+    // A bad record that the flow cannot go on with ends the reading of all sources. What stood before it goes through.
     fn note(&self, node: NodeId, records: &[RecordError]) -> Result<()> {
         let policy = self.shared.bad.get(&node).ok_or(Error::Cancelled)?;
         let mut policy = policy.lock().unwrap_or_else(PoisonError::into_inner);
-        let noted = records.iter().try_for_each(|record| policy.note(record));
-        noted.map_err(|cause| io_error(&self.shared.plan, node, cause))
+        if let Err(cause) = records.iter().try_for_each(|record| policy.note(record)) {
+            let mut failed = self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner);
+            failed.get_or_insert_with(|| io_error(&self.shared.plan, node, cause));
+            let _ = self.stop_all.send(true);
+        }
+        Ok(())
     }
 
     async fn carry_out(&mut self, bad: &mut Vec<(NodeId, Vec<RecordError>)>) -> Result<bool> {

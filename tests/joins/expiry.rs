@@ -148,3 +148,30 @@ fn what_expired_in_silence_is_remembered_in_joins_of_two() {
         "#]],
     );
 }
+
+// A list of rows that has gone round the end of its memory is two runs, of which either may begin with the row in the slot.
+#[test]
+fn all_rows_of_a_long_list_that_lost_its_first_ones_have_met_who_joins_them() {
+    for first in 1..40usize {
+        let mut t = flowjoin_testkit::TestFlow::new(|flow| {
+            let left = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
+            let right = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user);
+            let join = left.join(right).ttl(secs(5)).named("join");
+            let (out, (_, alone)) = join.select_with_unmatched(|a, b| (a.item.clone(), b.item.clone()));
+            out.sink_to(TestSink::new("out"));
+            alone.sink_to(TestSink::new("alone"));
+        });
+        let order = |item: &str| Order { user: Some(1), item: item.to_string() };
+        t.send("b", order("old"));
+        t.advance(secs(1));
+        for n in 0..first {
+            t.send("b", order(&format!("old{n}")));
+        }
+        t.advance(secs(4));
+        t.send("b", order("new0")).send("b", order("new1"));
+        t.advance(secs(1)).send("a", order("x"));
+        t.end_all();
+        let account = t.figures("join").accounts[1];
+        assert_eq!((account.matched, account.expired), (2, first as u64 + 1), "{first}");
+    }
+}

@@ -250,6 +250,37 @@ fn a_run_that_stops_at_a_bad_record_has_taken_all_before_it_and_nothing_behind()
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+// What stood before the bad record is not lost on its way: through exchanges, tables and joins it comes to the sinks.
+#[test]
+fn what_came_before_the_bad_record_that_stops_a_run_goes_through_exchanges_tables_and_joins() {
+    let folder = folder("goes-through");
+    let (file, empty) = (folder.join("some.jsonl"), folder.join("empty.jsonl"));
+    let rows: String = (0..20_000).map(|id| format!("{{\"id\":{id},\"at\":1}}\n")).collect();
+    std::fs::write(&file, rows + "no row\n{\"id\":99999,\"at\":1}\n").unwrap();
+    std::fs::write(&empty, "").unwrap();
+    for (tasks, page_rows) in [(1, 7), (2, 4_096), (4, 4_096)] {
+        let mut config = quiet(tasks);
+        config.page_rows = page_rows;
+        let report = figures_of_failure(config.clone(), |flow| {
+            let table = flow.table::<Left>(JsonLines::table(&file).named("some"));
+            table.changes().sink_to(MemorySink::new("table"));
+        });
+        assert_eq!(account(&report, "table", 0).rows, 20_000, "{report}");
+        let report = figures_of_failure(config, |flow| {
+            let lefts = flow.stream::<Left>(JsonLines::file(&file).named("some")).keyed();
+            let rights = flow.stream::<Right>(JsonLines::file(&empty).named("none")).keyed();
+            lefts.join(rights.optional()).keep_forever().select(|left, _| left.id).sink_to(MemorySink::new("pairs"));
+        });
+        assert_eq!(
+            account(&report, "some", 0),
+            Account { rows: 20_001, matched: 20_000, bad: 1, ..Account::default() }
+        );
+        assert_eq!(account(&report, "pairs", 0).rows, 20_000, "{report}");
+        assert!(report.is_balanced(), "{report}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 // A writer that holds all rows back until it is flushed, which it cannot be.
 struct Holding;
 

@@ -153,19 +153,25 @@ impl Rows {
     fn read<T: Data>(self, text: &str) -> Result<T, String> {
         let row = self.fields.read_row(text)?;
         // Most lines of most files are told to be facts by this look at the text.
-        match self.has_no_op && text.contains("\"op\"") {
+        match self.has_no_op && may_have(text, "\"op\"") {
             true => no_change(text).map(|()| row),
             false => Ok(row),
         }
     }
 }
 
+/// Whether a line may have this name, in quotes; where it escapes some letter, that is not seen by a look at the text.
+pub(super) fn may_have(line: &str, name: &str) -> bool {
+    line.contains(name) || line.contains("\\u")
+}
+
 /// A change that can be read as a row would count as one more fact, be it that the row is gone.
 fn no_change(text: &str) -> Result<(), String> {
     let object: Object<'_> = json_place::read(text)?;
-    match object.get("op") {
-        Some(op @ ("\"-U\"" | "\"+U\"" | "\"-D\"")) => Err(format!(
-            "`op` is {op}, so the line says that a row changes or is gone, and no fact does; if `op` is a column like any \
+    let op = object.get("op").and_then(|op| serde_json::from_str::<String>(op).ok());
+    match op.as_deref() {
+        Some(op @ ("-U" | "+U" | "-D")) => Err(format!(
+            "`op` is \"{op}\", so the line says that a row changes or is gone, and no fact does; if `op` is a column like any \
              other, give the row a field of that name"
         )),
         Some(_) | None => Ok(()),

@@ -11,7 +11,7 @@ use flowjoin_core::io::TableChange;
 use serde::de::DeserializeOwned;
 
 use super::changes::{ReadChange, Told};
-use super::json::of_another_kind;
+use super::json::{may_have, of_another_kind};
 use super::json_place;
 use crate::json::{Has, KeyFields, Object, RowFields, given, shown, write_object};
 
@@ -74,7 +74,7 @@ where
             Form::Changes => json_place::read(line).map(Shape::Change),
             Form::KeyValue => json_place::read(line).map(Shape::KeyValue),
             // Most lines of most files are told to be rows by this look at the text.
-            Form::Told if !line.contains("\"op\"") && !line.contains("\"value\"") => Ok(Shape::Row),
+            Form::Told if !may_have(line, "\"op\"") && !may_have(line, "\"value\"") => Ok(Shape::Row),
             Form::Told => match line.trim_start().starts_with('{') {
                 true => self.told(json_place::read(line)?),
                 false => Ok(Shape::Row),
@@ -158,9 +158,10 @@ where
 
 /// Whether a change adds, if the text is one of the four words for it.
 fn adds(op: &str) -> Option<bool> {
-    match op {
-        "\"+I\"" | "\"+U\"" => Some(true),
-        "\"-U\"" | "\"-D\"" => Some(false),
+    // Some writers put a `+` as `\u002B`.
+    match serde_json::from_str::<Cow<'_, str>>(op).ok()?.as_ref() {
+        "+I" | "+U" => Some(true),
+        "-U" | "-D" => Some(false),
         _ => None,
     }
 }

@@ -90,7 +90,7 @@ impl Linger {
         self.buffered += times.len();
         self.earliest = self.earliest.into_iter().chain(times.iter().copied()).min();
         self.leave_at = self.leave_at.or(Some(now.plus(self.batching.linger)));
-        self.buffered >= self.batching.rows_max * tasks || self.is_over(now)
+        self.buffered >= self.batching.rows_max.saturating_mul(tasks) || self.is_over(now)
     }
 
     /// Whether rows have waited long enough.

@@ -42,7 +42,7 @@ pub(super) fn told(plan: &Plan, node: &Node, inputs: &[InputReport], seen: &[Opt
     // Where reading was stopped, what is held may have been about to meet.
     let finished = inputs.iter().all(|input| input.time.state == InputState::Finished);
     let reason = by_account(&sides).or_else(|| by_times(node, &sides));
-    let reason = reason.or_else(|| finished.then(|| question(node, &sides)))?;
+    let reason = reason.or_else(|| finished.then(|| some_left(&sides).unwrap_or_else(|| question(node, &sides))))?;
     Some(format!("{} came in, and not one met another: {reason}", rows.join(" and ")))
 }
 
@@ -95,6 +95,23 @@ fn by_account(sides: &[Side<'_>]) -> Option<String> {
         }
         _ => None,
     })
+}
+
+// Rows that were late or had expired may be those that would have met.
+fn some_left(sides: &[Side<'_>]) -> Option<String> {
+    let of = |count: u64, what: &str, side: &Side<'_>| {
+        (count > 0).then(|| format!("{} of `{}` {what}", grouped(count), side.input.name))
+    };
+    let left: Vec<String> = sides
+        .iter()
+        .flat_map(|side| {
+            let account = &side.input.account;
+            let before = "had expired before they met one";
+            [of(account.late, "were late, behind the watermark of the join", side), of(account.expired, before, side)]
+        })
+        .flatten()
+        .collect();
+    (!left.is_empty()).then(|| left.join(", and "))
 }
 
 // How much later a row of a further input may be than one of an input before it, for the two to meet.

@@ -243,12 +243,11 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let input = news.trailing_zeros() as usize;
             news &= news - 1;
             let (front, back) = lists.list(input, spill);
-            if front.len() == 1 && front[0].slot().is_some() {
-                in_slot |= 1 << input;
-                continue;
-            }
             for &id in front.iter().chain(back) {
-                if self.met.insert(input, id) {
+                // Those in slots are marked together: an input has one there at most.
+                if id.slot().is_some() {
+                    in_slot |= 1 << input;
+                } else if self.met.insert(input, id) {
                     self.accounts[input].meets();
                 }
             }
