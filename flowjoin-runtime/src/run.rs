@@ -33,7 +33,8 @@ pub trait RunFlow {
     ///
     /// # Errors
     /// If the plan is refused, a source or sink cannot be opened or go on, a bad record meets the policy to fail, or user
-    /// code panics. All tasks are stopped then. [`Error::Stopped`] if Ctrl-C has ended it before its sources have: a
+    /// code panics. All tasks are stopped then; at a bad record, once what was read before it has gone through.
+    /// [`Error::Stopped`] if Ctrl-C has ended it before its sources have: a
     /// `main` that returns the error tells so by its exit code.
     fn run(&self, config: Config) -> impl Future<Output = Result<()>> + Send;
 
