@@ -25,15 +25,16 @@ struct Line {
 
 const PLACES: usize = 8;
 
-// Places of a line, a byte each: the form that the compiler makes of them without a branch.
+// Places of a line, a bit each, from the second on: so the compiler makes vectors of all eight, where it would treat the
+// first apart, whose bit would be what the comparison itself gives.
 #[derive(Clone, Copy)]
-struct Hits(u64);
+struct Hits(u32);
 
 impl Hits {
     // The first place; if there is none, any.
     #[inline]
     fn first(self) -> usize {
-        self.0.trailing_zeros() as usize / 8 % PLACES
+        (self.0.trailing_zeros() as usize).wrapping_sub(1) % PLACES
     }
 }
 
@@ -60,7 +61,7 @@ impl Line {
     // The places of the marks with this tag.
     #[inline]
     fn with(&self, tag: u32) -> Hits {
-        Hits(u64::from_le_bytes(std::array::from_fn(|place| u8::from(self.tags[place] == tag))))
+        Hits((0..PLACES).fold(0, |hits, place| hits | if self.tags[place] == tag { 2 << place } else { 0 }))
     }
 
     #[inline]

@@ -31,7 +31,7 @@ use crate::change::RowKind;
 use crate::delays::MatchDelays;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::state::{Clock, Due, Expiry, KeyedRows, Met, Place, RowId};
+use crate::state::{Clock, Due, Expiry, KeyedRows, Lists, Met, Place, RowId, Spill};
 use crate::time::{EventTime, ProcTime, Span, Watermark};
 use coming::Coming;
 use delays::Delays;
@@ -193,7 +193,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         if self.leaving[input].is_some() {
             self.renew_equals((place, hash), input, id, now);
         }
-        let (lists, spill) = self.table.at(place);
+        let (mut lists, mut spill) = self.table.at(place);
         let others_met = lists.met() >> input & 1 == 1;
         let alone = lists.push(input, id, spill);
         if self.shape.required() & !lists.present() != 0 {
@@ -206,33 +206,35 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
                 let mut gap = ids;
                 gap[input] = RowId::MISSING;
                 self.emit_gap(place, gap, time);
+                (lists, spill) = self.table.at(place);
             }
             self.combos.push(Combo { ids, kind: RowKind::Insert, cause: time });
         } else if self.shape.is_inner() {
-            self.emit_inner(place, input, id, time);
+            Self::emit_inner((lists, spill), (input, id), time, &mut self.combos);
         } else {
             self.emit_product(place, Step { input, row: id, enters: true, alone }, time);
-        }
-        if self.looks_at(hash) {
-            self.take_waits(input, hash, before);
+            (lists, spill) = self.table.at(place);
         }
         if others_met {
             // Of a long list only the new row has not met yet.
-            self.table.at(place).0.set_met_of(input);
+            lists.set_met_of(input);
             if self.met.insert(input, id) {
                 self.accounts[input].meets();
             }
         }
-        self.meet_all(place);
-        if self.table.get(place).hushed() >> input & 1 == 1 {
+        Self::meet_all(place, (lists, spill), &mut self.met, &mut self.accounts);
+        let was_hushed = lists.hushed() >> input & 1 == 1;
+        if self.looks_at(hash) {
+            self.take_waits(input, hash, before);
+        }
+        if was_hushed {
             self.announced(place, input);
         }
     }
 
     // The rows of a key have come out, each with all rows of the other inputs, if any other input has one.
     #[inline]
-    fn meet_all(&mut self, place: Place) {
-        let (lists, spill) = self.table.view(place);
+    fn meet_all(place: Place, (lists, spill): (&mut Lists<N>, &Spill), met: &mut Met<N>, accounts: &mut [Account; N]) {
         let present = lists.present();
         if present.count_ones() < 2 {
             return;
@@ -242,22 +244,25 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         while news != 0 {
             let input = news.trailing_zeros() as usize;
             news &= news - 1;
-            let (front, back) = lists.list(input, spill);
-            for &id in front.iter().chain(back) {
-                // Those in slots are marked together: an input has one there at most.
-                if id.slot().is_some() {
-                    in_slot |= 1 << input;
-                } else if self.met.insert(input, id) {
-                    self.accounts[input].meets();
-                }
+            // Those in slots are marked together: an input has one there at most.
+            let mut meet = |id: RowId| match id.slot() {
+                Some(_) => in_slot |= 1 << input,
+                None if met.insert(input, id) => accounts[input].meets(),
+                None => {}
+            };
+            if lists.many() >> input & 1 == 0 {
+                meet(lists.firsts()[input]);
+            } else {
+                let (front, back) = lists.list(input, spill);
+                front.iter().chain(back).for_each(|&id| meet(id));
             }
         }
-        let mut first = if in_slot == 0 { 0 } else { self.met.insert_in_slot(place.number(), in_slot) };
+        let mut first = if in_slot == 0 { 0 } else { met.insert_in_slot(place.number(), in_slot) };
         while first != 0 {
-            self.accounts[first.trailing_zeros() as usize].meets();
+            accounts[first.trailing_zeros() as usize].meets();
             first &= first - 1;
         }
-        self.table.at(place).0.set_met();
+        lists.set_met();
     }
 
     // A row that is told again, equal and of the same time, is written again: the copies held stay as long as the new
@@ -310,8 +315,12 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
 
     // A row has come where no input is optional: nothing is taken back, and only inputs with several rows turn.
     #[inline]
-    fn emit_inner(&mut self, place: Place, input: usize, row: RowId, time: EventTime) {
-        let (lists, spill) = self.table.view(place);
+    fn emit_inner(
+        (lists, spill): (&Lists<N>, &Spill),
+        (input, row): (usize, RowId),
+        time: EventTime,
+        combos: &mut Vec<Combo<N>>,
+    ) {
         let mut ids = *lists.firsts();
         let mut wheels = Wheels::default();
         let mut many = lists.many();
@@ -323,7 +332,6 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             }
         }
         ids[input] = row;
-        let combos = &mut self.combos;
         product::turn(ids, &wheels, &mut |&ids| combos.push(Combo { ids, kind: RowKind::Insert, cause: time }));
     }
 
