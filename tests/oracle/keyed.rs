@@ -350,6 +350,20 @@ fn with_clock(inputs: usize) -> impl Strategy<Value = Step> {
     prop_oneof![4 => timed(inputs, 0..20), 1 => (0..6i64).prop_map(Step::Clock)]
 }
 
+// One key: many rows of the last input come and go, beside few of the others.
+fn of_a_hot_key(inputs: usize) -> impl Strategy<Value = Step> {
+    let row = move |input: std::ops::Range<usize>| {
+        let row = (input, 0..40u8, 0..20i64);
+        row.prop_map(|(input, value, time)| Step::Row { input, key: Some(0), value, time })
+    };
+    prop_oneof![
+        12 => row(inputs - 1..inputs),
+        1 => row(0..inputs - 1),
+        3 => (0..3i64).prop_map(Step::Clock),
+        2 => (0..inputs, 0..20i64).prop_map(|(input, at)| Step::Watermark { input, at }),
+    ]
+}
+
 fn with_retractions(inputs: usize) -> impl Strategy<Value = Step> {
     prop_oneof![3 => row(inputs, 0..9), 1 => (0..inputs, 0..6usize).prop_map(|(input, place)| Step::Retract { input, place })]
 }
@@ -384,6 +398,13 @@ proptest! {
         for parallelism in [1, 4] {
             check_expiring(parallelism, &spec, &steps)?;
         }
+    }
+
+    #[test]
+    fn long_lists_come_and_go_as_short_ones_do(
+        (spec, steps) in steps_for(expiring(), of_a_hot_key, 100),
+    ) {
+        check_expiring(1, &spec, &steps)?;
     }
 
     #[test]
