@@ -53,11 +53,25 @@ fn identity(path: &Path) -> Option<Identity> {
         #[cfg(not(unix))]
         return path.canonicalize().ok().map(Identity::Path);
     }
+    let path = &at_the_end_of_links(path);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Folders that are not there yet will be made as they are written.
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     Some(Identity::Path(folder.join(path.file_name()?)))
 }
+
+// What a link leads to though it is not there yet: a file that is made under the link is made there.
+fn at_the_end_of_links(path: &Path) -> PathBuf {
+    let mut at = path.to_path_buf();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = std::fs::read_link(&at) else { break };
+        at = at.parent().unwrap_or(Path::new("")).join(target);
+    }
+    at
+}
+
+/// Links that systems follow, at most: more of them go round.
+const LINKS_MAX: usize = 40;
 
 #[cfg(test)]
 mod tests {
@@ -92,6 +106,16 @@ mod tests {
         let to = |name: &str| Endpoint::new("file", name).writing([folder.join("new.jsonl")]);
         assert!(clash(&[to("one"), to("two")]).is_some());
         assert!(clash(&[to("one"), Endpoint::new("file", "two").writing([folder.join("other.jsonl")])]).is_none());
+        #[cfg(unix)]
+        {
+            let of = |link: &str| Endpoint::new("file", "two").writing([folder.join(link)]);
+            for (link, target) in [("a", "new.jsonl"), ("b", "a"), ("c", "other.jsonl"), ("round", "round")] {
+                let _ = std::fs::remove_file(folder.join(link));
+                std::os::unix::fs::symlink(target, folder.join(link)).unwrap();
+            }
+            let clashes = ["a", "b", "c", "round"].map(|link| clash(&[to("one"), of(link)]).is_some());
+            assert_eq!(clashes, [true, true, false, false]);
+        }
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -122,7 +122,8 @@ fn keys_that_are_null_are_told_and_others_are_asked_for() {
     assert!(told[0].ends_with(": all keys of `payments` are null, and a null matches nothing"), "{told:?}");
     let told = warned(rows(), near);
     let keys = ": are their keys written in the same way, as `7` and `007` are not?";
-    assert!(told[0].ends_with(keys), "{told:?}");
+    let times = "and do their times allow it, with bounds from -5m to 30m?";
+    assert!(told[0].ends_with(&format!("{keys} {times}")), "{told:?}");
     let told = warned((vec![(1, 5)], vec![(1, 5)]), |lefts, rights| {
         let join = lefts.keyed().join(rights.keyed()).on(|a, b| a.at > b.at).ttl(hours(1)).named("both");
         join.into_tuples().sink_to(MemorySink::new("out"));

@@ -225,7 +225,14 @@ fn question(node: &Node, sides: &[Side<'_>]) -> String {
         }
         _ => false,
     };
-    if conditions { format!("{keys} and can the conditions be fulfilled?") } else { keys.to_string() }
+    let mut asked = vec![keys.to_string()];
+    if conditions {
+        asked.push("can the conditions be fulfilled?".to_string());
+    }
+    if let Some(reach) = Reach::of(node) {
+        asked.push(format!("do their times allow it, with {}?", reach.words));
+    }
+    asked.join(" and ")
 }
 
 // In milliseconds; times beyond are none that anybody means.
