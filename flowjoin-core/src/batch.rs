@@ -160,27 +160,67 @@ pub struct KeyedRow<K, T> {
     pub row: T,
 }
 
-/// Rows with their keys, as an exchange carries them: whoever takes one in needs all of it, so it stands together.
+/// What an exchange knows of a row besides the row itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<K> {
+    /// The key.
+    pub key: K,
+    /// Its stable hash.
+    pub hash: u64,
+    /// The row's event time.
+    pub time: EventTime,
+}
+
+/// Rows with their keys, as an exchange carries them: the rows in one column, and what is known of them beside it, so that
+/// neither has to be touched for the other.
 #[derive(Clone, Debug)]
 pub struct KeyedBatch<K, T> {
-    /// The rows.
-    pub rows: Vec<KeyedRow<K, T>>,
-    /// Their kinds.
-    pub kinds: Kinds,
+    heads: Vec<Head<K>>,
+    rows: Vec<T>,
+    kinds: Kinds,
 }
 
 impl<K, T> Default for KeyedBatch<K, T> {
     fn default() -> Self {
-        KeyedBatch { rows: Vec::new(), kinds: Kinds::AllInsert }
+        KeyedBatch { heads: Vec::new(), rows: Vec::new(), kinds: Kinds::AllInsert }
     }
 }
 
 impl<K, T> KeyedBatch<K, T> {
+    /// Makes room for so many rows more.
+    pub fn reserve(&mut self, rows: usize) {
+        self.heads.reserve(rows);
+        self.rows.reserve(rows);
+    }
+
     /// Appends one row.
     #[inline]
-    pub fn push(&mut self, row: KeyedRow<K, T>, kind: RowKind) {
+    pub fn push(&mut self, KeyedRow { key, hash, time, row }: KeyedRow<K, T>, kind: RowKind) {
         self.kinds.push(kind, self.rows.len());
+        self.heads.push(Head { key, hash, time });
         self.rows.push(row);
+    }
+
+    /// How many rows it has.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The columns.
+    pub fn into_parts(self) -> (Vec<Head<K>>, Vec<T>, Kinds) {
+        (self.heads, self.rows, self.kinds)
+    }
+
+    /// Row by row, with the kind of each.
+    pub fn into_rows(self) -> impl ExactSizeIterator<Item = (KeyedRow<K, T>, RowKind)> {
+        let kinds = self.kinds;
+        let rows = self.heads.into_iter().zip(self.rows).enumerate();
+        rows.map(move |(index, (Head { key, hash, time }, row))| (KeyedRow { key, hash, time, row }, kinds.at(index)))
     }
 }
 

@@ -99,12 +99,11 @@ macro_rules! arity {
                 input: usize,
                 batch: AnyBatch,
                 lateness: Lateness,
-                staged: &mut Vec<Staged<K>>,
                 out: &mut Outbox,
-            ) -> Result<u64, OpError> {
+            ) -> Result<Staged<K>, OpError> {
                 let side = self.names.late_side(input);
                 match input {
-                    $($i => stage_in(&mut self.waiting.$i, batch, lateness, side, staged, out),)+
+                    $($i => stage_in(&mut self.waiting.$i, batch, lateness, side, out),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }
@@ -114,10 +113,9 @@ macro_rules! arity {
                 input: usize,
                 batch: AnyBatch,
                 not_before: EventTime,
-                staged: &mut Vec<Staged<K>>,
-            ) -> Result<Vec<(usize, EventTime)>, OpError> {
+            ) -> Result<(Staged<K>, Vec<(usize, EventTime)>), OpError> {
                 match input {
-                    $($i => stage_table(&mut self.waiting.$i, batch, not_before, staged),)+
+                    $($i => stage_table(&mut self.waiting.$i, batch, not_before),)+
                     _ => unreachable!("a join has {} inputs", $n),
                 }
             }

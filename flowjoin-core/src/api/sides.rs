@@ -71,18 +71,17 @@ pub fn take_in<K: Key, T: Data>(
     Ok(())
 }
 
-/// As [`take_in`], where rows have no place yet; returns how many were late.
+/// As [`take_in`], where rows have no place yet.
 pub fn stage_in<K: Key, T: Data>(
     waiting: &mut Waiting<T>,
     batch: AnyBatch,
     lateness: Lateness,
     side: LateSide<'_>,
-    staged: &mut Vec<Staged<K>>,
     out: &mut Outbox,
-) -> Result<u64, OpError> {
+) -> Result<Staged<K>, OpError> {
     let mut late = Batch::default();
     let wanted = out.wants(side.port);
-    let count = stage(waiting, batch, lateness, staged, |row, time, kind| {
+    let staged = stage(waiting, batch, lateness, |row, time, kind| {
         if wanted {
             late.push(side.row(row, time, lateness.late_before), time, kind);
         }
@@ -90,7 +89,7 @@ pub fn stage_in<K: Key, T: Data>(
     if !late.is_empty() {
         out.send(side.port, AnyBatch::new(late));
     }
-    Ok(count)
+    Ok(staged)
 }
 
 /// Moves rows out of state to their side output.

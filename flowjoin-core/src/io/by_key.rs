@@ -43,10 +43,10 @@ impl<T: Data> ByKey<T> {
 
 /// The rows of a keyed batch, without their keys.
 pub(crate) fn changes<K: Key, T: Data>(batch: AnyBatch) -> Result<AnyBatch, OpError> {
-    let KeyedBatch { rows, kinds } = batch.take::<KeyedBatch<K, T>>()?;
-    let mut out = Batch::with_capacity(rows.len());
-    for (index, keyed) in rows.into_iter().enumerate() {
-        out.push(keyed.row, keyed.time, kinds.at(index));
+    let batch = batch.take::<KeyedBatch<K, T>>()?;
+    let mut out = Batch::with_capacity(batch.len());
+    for (keyed, kind) in batch.into_rows() {
+        out.push(keyed.row, keyed.time, kind);
     }
     Ok(AnyBatch::new(out))
 }

@@ -6,7 +6,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::batch::{AnyBatch, KeyedBatch, KeyedRow, Kinds};
+use crate::batch::{AnyBatch, Head, KeyedBatch, KeyedRow, Kinds};
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::io::{RowChange, TableBatch};
@@ -98,17 +98,15 @@ impl<K> Default for Arrivals<K> {
     }
 }
 
-/// A row that has come, and whose place in state is not known yet.
-#[derive(Clone, Copy, Debug)]
+/// The rows of a batch that have come, and whose places in state are not known yet.
+#[derive(Debug)]
 pub struct Staged<K> {
-    /// Its key.
-    pub key: K,
-    /// The hash of its key.
-    pub hash: u64,
-    /// Its time.
-    pub time: EventTime,
-    /// What happens to it.
-    pub kind: RowKind,
+    /// What is known of each.
+    pub heads: Vec<Head<K>>,
+    /// What happens to them.
+    pub kinds: Kinds,
+    /// How many rows of the batch were late, and are not among them.
+    pub late: u64,
 }
 
 /// A row whose key has been looked up, and that has been taken into state.
@@ -177,6 +175,17 @@ impl Lateness {
 
     /// Rows whose times are of no account for those of the results.
     pub const TIMELESS: Lateness = Lateness { not_after: EventTime::MIN, ..Lateness::NONE };
+
+    // Whether rows may get other times than they have.
+    fn moves(&self) -> bool {
+        self.not_before > EventTime::MIN || self.not_after < EventTime::LAST
+    }
+
+    // The time that a row of this time gets.
+    #[inline]
+    fn moved(&self, time: EventTime) -> EventTime {
+        time.max(self.not_before).min(self.not_after)
+    }
 }
 
 /// The rows of a join, and what to make of them.
@@ -195,8 +204,8 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
         out: &mut Outbox,
     ) -> Result<(), OpError>;
 
-    /// Takes the rows of a batch in without a place for them yet; returns how many were late. The rows themselves wait in
-    /// the same order until [`settle`](Self::settle). Late rows and times are as in [`arrive`](Self::arrive).
+    /// Takes the rows of a batch in without a place for them yet. The rows themselves wait in the same order until
+    /// [`settle`](Self::settle). Late rows and times are as in [`arrive`](Self::arrive).
     ///
     /// # Errors
     /// If the batch is of another type.
@@ -205,12 +214,11 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
         input: usize,
         batch: AnyBatch,
         lateness: Lateness,
-        staged: &mut Vec<Staged<K>>,
         out: &mut Outbox,
-    ) -> Result<u64, OpError>;
+    ) -> Result<Staged<K>, OpError>;
 
     /// As [`stage`](Self::stage), for the changes of a table, none of which is late; their kinds are those of
-    /// [`table_change`]. Returns before which of them, from this batch, all rows of the table go, and when.
+    /// [`table_change`]. Tells too before which of them all rows of the table go, and when.
     ///
     /// # Errors
     /// If the batch is of another type.
@@ -219,8 +227,7 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
         input: usize,
         batch: AnyBatch,
         not_before: EventTime,
-        staged: &mut Vec<Staged<K>>,
-    ) -> Result<Vec<(usize, EventTime)>, OpError>;
+    ) -> Result<(Staged<K>, Vec<(usize, EventTime)>), OpError>;
 
     /// Whether the rows of a key are small enough to stand side by side.
     fn are_small(&self) -> bool;
@@ -301,66 +308,60 @@ pub const fn late_port(input: usize, inputs: usize) -> Port {
 pub fn arrive<K: Key, T: Data>(
     slab: &mut Slab<T>,
     batch: AnyBatch,
-    Lateness { late_before, not_before, not_after }: Lateness,
+    lateness: Lateness,
     arrivals: &mut Arrivals<K>,
-    mut on_late: impl FnMut(T, EventTime, RowKind),
+    on_late: impl FnMut(T, EventTime, RowKind),
 ) -> Result<(), OpError> {
-    let KeyedBatch { rows, kinds } = batch.take::<KeyedBatch<K, T>>()?;
+    let (Staged { heads, kinds, late }, rows) = in_time(batch, lateness, on_late)?;
     arrivals.rows.clear();
-    arrivals.rows.reserve(rows.len());
-    arrivals.kinds = Kinds::AllInsert;
-    arrivals.late = 0;
-    for (index, KeyedRow { key, hash, time, row }) in rows.into_iter().enumerate() {
-        let kind = kinds.at(index);
-        if late_before.is_late(time) {
-            arrivals.late += 1;
-            on_late(row, time, kind);
-            continue;
-        }
-        arrivals.kinds.push(kind, arrivals.rows.len());
-        let time = time.max(not_before).min(not_after);
+    arrivals.rows.reserve(heads.len());
+    (arrivals.kinds, arrivals.late) = (kinds, late);
+    for (Head { key, hash, time }, row) in heads.into_iter().zip(rows) {
         let id = slab.insert(row, time)?;
         arrivals.rows.push(Arrival { key, hash, time, id });
     }
     Ok(())
 }
 
-/// Takes the rows of a keyed batch in without a place for them: the rows into `waiting`, and what is known of them into
-/// `staged`. Those that are late are handed to `on_late` instead. Returns how many were.
+/// Takes the rows of a keyed batch in without a place for them: the rows into `waiting`. Those that are late are handed to
+/// `on_late` instead.
 ///
 /// # Errors
 /// If the batch is of another type.
 pub fn stage<K: Key, T: Data>(
     waiting: &mut Waiting<T>,
     batch: AnyBatch,
-    Lateness { late_before, not_before, not_after }: Lateness,
-    staged: &mut Vec<Staged<K>>,
+    lateness: Lateness,
+    on_late: impl FnMut(T, EventTime, RowKind),
+) -> Result<Staged<K>, OpError> {
+    let (staged, rows) = in_time(batch, lateness, on_late)?;
+    *waiting = rows.into_iter();
+    Ok(staged)
+}
+
+// The rows of a keyed batch that are not late, at the times that they get.
+fn in_time<K: Key, T: Data>(
+    batch: AnyBatch,
+    lateness: Lateness,
     mut on_late: impl FnMut(T, EventTime, RowKind),
-) -> Result<u64, OpError> {
-    let KeyedBatch { rows, kinds } = batch.take::<KeyedBatch<K, T>>()?;
-    staged.reserve(rows.len());
-    let mut wait = Vec::with_capacity(rows.len());
-    let mut late = 0;
-    if kinds == Kinds::AllInsert && !rows.iter().any(|row| late_before.is_late(row.time)) {
-        staged.extend(rows.into_iter().map(|KeyedRow { key, hash, time, row }| {
-            wait.push(row);
-            Staged { key, hash, time: time.max(not_before).min(not_after), kind: RowKind::Insert }
-        }));
-        *waiting = wait.into_iter();
-        return Ok(0);
-    }
-    for (index, KeyedRow { key, hash, time, row }) in rows.into_iter().enumerate() {
-        let kind = kinds.at(index);
-        if late_before.is_late(time) {
-            late += 1;
-            on_late(row, time, kind);
-            continue;
+) -> Result<(Staged<K>, Vec<T>), OpError> {
+    let (mut heads, mut rows, mut kinds) = batch.take::<KeyedBatch<K, T>>()?.into_parts();
+    let came = heads.len();
+    if heads.iter().any(|head| lateness.late_before.is_late(head.time)) {
+        let mut kept = KeyedBatch::default();
+        for (index, (Head { key, hash, time }, row)) in heads.into_iter().zip(rows).enumerate() {
+            match lateness.late_before.is_late(time) {
+                true => on_late(row, time, kinds.at(index)),
+                false => kept.push(KeyedRow { key, hash, time, row }, kinds.at(index)),
+            }
         }
-        staged.push(Staged { key, hash, time: time.max(not_before).min(not_after), kind });
-        wait.push(row);
+        (heads, rows, kinds) = kept.into_parts();
     }
-    *waiting = wait.into_iter();
-    Ok(late)
+    if lateness.moves() {
+        heads.iter_mut().for_each(|head| head.time = lateness.moved(head.time));
+    }
+    let late = (came - heads.len()) as u64;
+    Ok((Staged { heads, kinds, late }, rows))
 }
 
 /// As [`stage`], for the changes of a table. What a delete says of the row that went is not needed here.
@@ -371,10 +372,9 @@ pub fn stage_table<K: Key, T: Data>(
     waiting: &mut Waiting<T>,
     batch: AnyBatch,
     not_before: EventTime,
-    staged: &mut Vec<Staged<K>>,
-) -> Result<Vec<(usize, EventTime)>, OpError> {
+) -> Result<(Staged<K>, Vec<(usize, EventTime)>), OpError> {
     let TableBatch { rows, truncations } = batch.take::<TableBatch<K, T>>()?;
-    staged.reserve(rows.len());
+    let mut staged = Staged { heads: Vec::with_capacity(rows.len()), kinds: Kinds::AllInsert, late: 0 };
     let mut wait = Vec::with_capacity(rows.len());
     for KeyedRow { key, hash, time, row } in rows {
         let kind = match row {
@@ -384,10 +384,11 @@ pub fn stage_table<K: Key, T: Data>(
             }
             RowChange::Delete(_) => table_change::DELETE,
         };
-        staged.push(Staged { key, hash, time: time.max(not_before).min(EventTime::LAST), kind });
+        staged.kinds.push(kind, staged.heads.len());
+        staged.heads.push(Head { key, hash, time: time.max(not_before).min(EventTime::LAST) });
     }
     *waiting = wait.into_iter();
-    Ok(truncations)
+    Ok((staged, truncations))
 }
 
 /// The rows of a batch that have no place yet, in order.

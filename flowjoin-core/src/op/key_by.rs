@@ -159,7 +159,7 @@ impl<K: Key, T: Data> Deal for KeyBy<K, T> {
         let (rows, times, kinds) = batch.into_parts();
         let room = room(rows.len(), self.outgoing.len());
         for target in &mut self.outgoing {
-            target.rows.reserve(room);
+            target.reserve(room);
         }
         if let Kinds::Each(kinds) = kinds {
             return self.deal_changes(rows, times, kinds);

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use super::super::Cx;
 use super::super::joined::{Located, Placing, Staged};
 use super::{COMBOS_MAX, MultiJoin};
+use crate::batch::{Head, Kinds};
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
@@ -17,8 +18,9 @@ use crate::time::EventTime;
 /// The rows of a batch that have not been joined yet.
 pub(super) struct Coming<K> {
     pub(super) input: usize,
-    // Those whose keys have not been looked up, and what is known of the next of them.
-    staged: std::vec::IntoIter<Staged<K>>,
+    // Those whose keys have not been looked up, the kinds of all, and what is known of the next of them.
+    staged: std::vec::IntoIter<Head<K>>,
+    kinds: Kinds,
     ahead: Ahead,
     // Those whose keys have, and how many of them have been joined.
     pub(super) block: Vec<Located>,
@@ -33,6 +35,7 @@ impl<K> Default for Coming<K> {
         Coming {
             input: 0,
             staged: Vec::new().into_iter(),
+            kinds: Kinds::AllInsert,
             ahead: Ahead::default(),
             block: Vec::new(),
             joined: 0,
@@ -44,11 +47,12 @@ impl<K> Default for Coming<K> {
 
 impl<K> Coming<K> {
     /// Begins with the rows of a batch of an input, and for a table with the changes before which all its rows go.
-    pub(super) fn begin(&mut self, input: usize, rows: Vec<Staged<K>>, truncations: Vec<(usize, EventTime)>) {
+    pub(super) fn begin(&mut self, input: usize, rows: Staged<K>, truncations: Vec<(usize, EventTime)>) {
         debug_assert!(self.is_done(), "a batch comes when the one before has been joined");
         self.input = input;
         self.looked_up = 0;
-        self.staged = rows.into_iter();
+        self.staged = rows.heads.into_iter();
+        self.kinds = rows.kinds;
         self.truncations.extend(truncations);
     }
 
@@ -76,7 +80,8 @@ impl<K> Coming<K> {
             return (before - self.looked_up).min(BLOCK);
         }
         let rows = self.staged.len().min(BLOCK);
-        let parts = rows.checked_sub(1).is_some_and(|last| self.staged.as_slice()[last].kind == RowKind::UpdateBefore);
+        let last = rows.checked_sub(1).map(|last| self.kinds.at(self.looked_up + last));
+        let parts = last == Some(RowKind::UpdateBefore);
         if parts { self.staged.len().min(rows + 1) } else { rows }
     }
 }
@@ -117,16 +122,18 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
 
     // Looks up the keys of the next rows, and gives the rows their places.
     fn locate(&mut self, input: usize, rows: usize) -> Result<(), OpError> {
+        let first = self.coming.looked_up;
         self.coming.looked_up += rows;
         self.coming.block.clear();
         self.coming.joined = 0;
-        if self.coming.looked_up == rows {
+        if first == 0 {
             self.coming.ahead = Ahead::begin(&self.table, |after| Some(self.coming.staged.as_slice().get(after)?.hash));
         }
-        for _ in 0..rows {
+        for index in first..first + rows {
             let coming = self.coming.staged.as_slice();
             let guess = self.coming.ahead.next(&self.table, |after| Some(coming.get(after)?.hash));
-            let Some(Staged { key, hash, time, kind }) = self.coming.staged.next() else { break };
+            let Some(Head { key, hash, time }) = self.coming.staged.next() else { break };
+            let kind = self.coming.kinds.at(index);
             let is_null = key.is_null();
             let (place, comes_out) = match self.table.verify(hash, &key, guess) {
                 _ if is_null => (None, false),

@@ -373,13 +373,12 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
             true => Lateness::changes(cx.watermark),
             false => Lateness::facts(cx.watermark),
         };
-        let (mut rows, mut truncations, mut late) = (Vec::new(), Vec::new(), 0);
-        if self.spec.is_table(input) {
-            truncations = self.rows.stage_table(input, batch, lateness.not_before, &mut rows)?;
-        } else {
-            late = self.rows.stage(input, batch, lateness, &mut rows, cx.out)?;
-        }
-        self.coming.begin(input, rows, truncations);
+        let (staged, truncations) = match self.spec.is_table(input) {
+            true => self.rows.stage_table(input, batch, lateness.not_before)?,
+            false => (self.rows.stage(input, batch, lateness, cx.out)?, Vec::new()),
+        };
+        let late = staged.late;
+        self.coming.begin(input, staged, truncations);
         self.accounts[input].rows += self.coming.len() as u64 + late;
         self.accounts[input].late += late;
         self.proceed(cx)

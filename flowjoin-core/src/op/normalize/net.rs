@@ -75,7 +75,7 @@ impl<T: Data> Touched<T> {
     pub fn send<'a, K: Key>(&mut self, mut now: impl FnMut(Place) -> (K, Option<&'a T>), out: &mut Outbox) {
         let updates = self.keys.iter().filter(|key| matches!(key.before, Before::Was(Some(_)))).count();
         let mut batch = KeyedBatch::default();
-        batch.rows.reserve(self.keys.len() + updates);
+        batch.reserve(self.keys.len() + updates);
         for Change { place, hash, time, before } in self.keys.drain(..) {
             let (key, after) = now(place);
             let mut push = |key, row, kind| batch.push(KeyedRow { key, hash, time, row }, kind);
@@ -90,7 +90,7 @@ impl<T: Data> Touched<T> {
                 }
             }
         }
-        self.emitted += batch.rows.len() as u64;
+        self.emitted += batch.len() as u64;
         out.send(Port::MAIN, AnyBatch::new(batch));
     }
 }

@@ -198,7 +198,7 @@ impl<T: Keyed> Replace<T> {
     // Passes versions on, where nobody reads the rows that stand and none of them is needed to tell another.
     fn pass(&mut self, batch: TableBatch<T::Key, T>, out: &mut Outbox) {
         let mut history = KeyedBatch::default();
-        history.rows.reserve(batch.rows.len());
+        history.reserve(batch.rows.len());
         for KeyedRow { key, hash, time, row: change } in batch.rows {
             if key.is_null() {
                 self.input.null_key();
@@ -217,7 +217,7 @@ impl<T: Keyed> Replace<T> {
             let record = RecordError { reason: NOT_WHOLE.to_string(), raw: Vec::new(), origin, position: None };
             out.report_bad(InputId(0), record);
         }
-        self.touched.emitted += history.rows.len() as u64;
+        self.touched.emitted += history.len() as u64;
         out.send(VERSIONS, AnyBatch::new(history));
     }
 

@@ -187,16 +187,16 @@ impl<K: Key, T: Data> Settled<K, T> {
 
 impl<K: Key, T: Data> Operator for Settled<K, T> {
     fn on_batch(&mut self, _: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
-        let KeyedBatch { rows, kinds } = batch.take::<KeyedBatch<K, T>>()?;
-        self.account.rows += rows.len() as u64;
-        for (index, keyed) in rows.into_iter().enumerate() {
+        let batch = batch.take::<KeyedBatch<K, T>>()?;
+        self.account.rows += batch.len() as u64;
+        for (keyed, kind) in batch.into_rows() {
             if keyed.key.is_null() {
                 self.account.null_key += 1;
                 continue;
             }
             let time = self.time_of(&keyed, cx.watermark);
             self.account.open += 1;
-            self.waiting.entry(time).or_default().push((kinds.at(index), keyed));
+            self.waiting.entry(time).or_default().push((kind, keyed));
         }
         Ok(())
     }
