@@ -10,7 +10,7 @@ use flowjoin_core::api::Flow;
 
 use crate::config::Config;
 use crate::error::{Error, Result, warn};
-use crate::run::RunFlow;
+use crate::run::{RunFlow, check_files};
 use crate::settings::{self, SETTINGS, Setting};
 
 /// Makes a program of a flow: gives it a command line, and does what that says.
@@ -120,6 +120,7 @@ fn perform(flow: &Flow, matches: &ArgMatches) -> Result<()> {
         Some(("check", options)) => {
             config(options)?;
             let explain = flow.explain().map_err(Error::Plan)?;
+            check_files(&flow.plan().map_err(Error::Plan)?)?;
             for warning in &explain.warnings {
                 say(format_args!("warning: {warning}\n"))?;
             }
@@ -139,8 +140,7 @@ fn perform(flow: &Flow, matches: &ArgMatches) -> Result<()> {
 fn config(options: &ArgMatches) -> Result<Config> {
     let mut config = Config::default();
     let named = options.get_one::<PathBuf>("config").cloned();
-    let variable = || std::env::var_os(settings::FILE).filter(|name| !name.is_empty()).map(PathBuf::from);
-    if let Some(file) = named.or_else(variable) {
+    if let Some(file) = named.or_else(settings::file_of_environment) {
         settings::from_file(&mut config, &file)?;
     }
     let given = |setting: &Setting| options.get_one::<String>(setting.name).is_some();

@@ -45,14 +45,17 @@ impl Default for Config {
 impl Config {
     /// The defaults, changed by environment variables: `FLOWJOIN_PARALLELISM`, `FLOWJOIN_PAGE_ROWS`,
     /// `FLOWJOIN_BATCH_ROWS`, `FLOWJOIN_LINGER` (as in `5ms`), `FLOWJOIN_CHANNEL_BATCHES`, `FLOWJOIN_PROGRESS` and
-    /// `FLOWJOIN_REPORT` (`true` or `false`).
+    /// `FLOWJOIN_REPORT` (`true` or `false`); and before these by the TOML file that `FLOWJOIN_CONFIG` names.
     ///
     /// A variable that begins with `FLOWJOIN_` and is none of these is warned of on standard error.
     ///
     /// # Errors
-    /// If a variable cannot be read; the error names it and says what it takes.
+    /// If a variable or the file cannot be read; the error names it and says what it takes.
     pub fn from_env() -> Result<Config> {
         let mut config = Config::default();
+        if let Some(file) = settings::file_of_environment() {
+            settings::from_file(&mut config, &file)?;
+        }
         config.set_from_env(|_| true)?;
         Ok(config)
     }

@@ -15,6 +15,7 @@ mod report;
 mod run;
 mod settings;
 mod shell;
+mod signals;
 mod writing;
 
 pub use cli::{main, main_with, own_args};

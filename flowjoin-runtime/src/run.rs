@@ -24,6 +24,7 @@ use crate::pace::Pace;
 use crate::progress;
 use crate::report::Report;
 use crate::shell::{Figures, Shared, Shell, Source, io_error};
+use crate::signals::{self, Listening};
 use crate::writing::Writing;
 
 /// Runs a [`Flow`] on tokio.
@@ -78,6 +79,8 @@ pub struct Running {
     began: Instant,
     tasks: JoinHandle<Result<()>>,
     watchers: Vec<JoinHandle<()>>,
+    // Listened for as long as this is there.
+    _signals: Option<Listening>,
 }
 
 impl Running {
@@ -153,10 +156,7 @@ fn open(plan: &Arc<Plan>, config: &Config) -> Result<Opened> {
             source.partitions().map_err(|cause| io_error(plan, node.id, cause))?;
         }
     }
-    let endpoints: Vec<Endpoint> = plan.nodes().iter().filter_map(endpoint).collect();
-    if let Some(clash) = files::clash(&endpoints) {
-        return Err(Error::Config(clash));
-    }
+    check_files(plan)?;
     let deployment =
         Deployment::new(plan.clone(), config.parallelism, batching, clock.now(), |source| source.partitions());
     let name = plan.name().to_string();
@@ -189,6 +189,12 @@ fn open(plan: &Arc<Plan>, config: &Config) -> Result<Opened> {
     });
     let paces = paces(&tasks, &links, &readers);
     Ok(Opened { tasks, links, readers, writers, paces, shared, readings })
+}
+
+/// Refuses a flow that would write a file twice, or read it too.
+pub(crate) fn check_files(plan: &Plan) -> Result<()> {
+    let endpoints: Vec<Endpoint> = plan.nodes().iter().filter_map(endpoint).collect();
+    files::clash(&endpoints).map_or(Ok(()), |clash| Err(Error::Config(clash)))
 }
 
 fn endpoint(node: &Node) -> Option<Endpoint> {
@@ -310,14 +316,12 @@ fn launch(opened: Opened, config: &Config) -> Running {
         };
         set.spawn(shell.run());
     }
+    let signals = config.stop_on_ctrl_c.then(|| signals::listen(stop.clone())).flatten();
     let mut watchers = Vec::new();
-    if config.stop_on_ctrl_c {
-        watchers.push(tokio::spawn(on_ctrl_c(stop.clone())));
-    }
     if config.progress {
         watchers.extend(progress::show(&shared, &readings));
     }
-    Running { shared, stop, began: Instant::now(), tasks: tokio::spawn(all(set)), watchers }
+    Running { shared, stop, began: Instant::now(), tasks: tokio::spawn(all(set)), watchers, _signals: signals }
 }
 
 // Ends with the first real error; the others are cancelled with it.
@@ -340,16 +344,6 @@ async fn all(mut set: JoinSet<Result<()>>) -> Result<()> {
         }
     }
     if cancelled { Err(Error::Cancelled) } else { Ok(()) }
-}
-
-async fn on_ctrl_c(stop: watch::Sender<bool>) {
-    if tokio::signal::ctrl_c().await.is_ok() {
-        warn(format_args!("stopping: reading has ended, what was read goes through; Ctrl-C again ends at once"));
-        let _ = stop.send(true);
-        if tokio::signal::ctrl_c().await.is_ok() {
-            std::process::exit(130);
-        }
-    }
 }
 
 #[cfg(test)]

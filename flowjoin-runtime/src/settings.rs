@@ -4,7 +4,7 @@
 //! setting that is given more than once the nearest wins: command line, then environment, then file.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use flowjoin_core::Span;
@@ -129,6 +129,11 @@ pub fn from_environment(
         }
     }
     Ok(())
+}
+
+/// The file that the environment names, if it names one.
+pub fn file_of_environment() -> Option<PathBuf> {
+    std::env::var_os(FILE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
 /// What to say of variables that look like settings and are none.

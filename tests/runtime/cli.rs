@@ -19,9 +19,14 @@ fn program() {
     let join = lefts.join(rights).keep_forever().named("join");
     let pairs = join.select(|left, right| (left.id, right.id));
     if !words.contains("sinkless") {
-        pairs.sink_to(JsonLines::sink("pairs.jsonl"));
+        let file = if words.contains("clashing") { "lefts.jsonl" } else { "pairs.jsonl" };
+        pairs.sink_to(JsonLines::sink(file).named("pairs"));
     }
-    let words = words.split_whitespace().filter(|word| *word != "sinkless");
+    if words == "by-hand" {
+        let ended = Config::from_env().and_then(|config| super::flow::run(flow.run(config)));
+        std::process::exit(ended.inspect_err(|error| eprintln!("{error}")).is_err().into());
+    }
+    let words = words.split_whitespace().filter(|word| !["sinkless", "clashing"].contains(word));
     std::process::exit(flowjoin::main_with(flow, words).into());
 }
 
@@ -76,6 +81,11 @@ fn a_flow_is_run_by_the_command_line_and_its_settings_by_whoever_is_nearest() {
     assert!(of("run --config settings.toml", &[]) && of("run", &[file]));
     assert!(!of("run", &[file, ("FLOWJOIN_REPORT", "false")]));
     assert!(of("run --report true", &[file, ("FLOWJOIN_REPORT", "false")]));
+    // So it is where a program has a command line of its own.
+    folder.write("settings.toml", "report = false\n");
+    assert!(of("by-hand", &[]) && !of("by-hand", &[file]) && of("by-hand", &[file, ("FLOWJOIN_REPORT", "true")]));
+    let (code, _, err) = folder.run("by-hand", &[("FLOWJOIN_CONFIG", "none.toml")]);
+    assert!(code == Some(1) && err.starts_with("none.toml: "), "{err}");
 }
 
 #[test]
@@ -110,6 +120,7 @@ fn a_check_tells_what_is_wrong_and_what_is_warned_of() {
     assert!(out.contains("warning: ") && out.ends_with("the flow `pairs` can be run, with warnings: 2\n"), "{out}");
     for (words, variables, told) in [
         ("check sinkless", &[][..], "error: "),
+        ("check clashing", &[], "error: `lefts.jsonl` would be lost: `lefts` reads it and `pairs` writes to it; "),
         ("check --parallelism 0", &[], "error: --parallelism: parallelism must be above zero\n"),
         ("check --linger -5ms", &[], "error: --linger: linger is -5ms, and time does not go back\n"),
         ("check", &[("FLOWJOIN_PAGE_ROWS", "many")], "error: FLOWJOIN_PAGE_ROWS is `many`; it takes a number of rows"),

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use flowjoin::connectors::{Generate, Memory, MemorySink};
-use flowjoin::io::{Endpoint, Page, ReadStatus, Reader, Sink, StreamSource, TakesChanges, Writer};
+use flowjoin::io::{
+    Endpoint, Page, ReadStatus, Reader, Sink, StreamSource, TableChange, TableSource, TakesChanges, Writer,
+};
 use flowjoin::prelude::*;
 use flowjoin::{Account, Batch, Data, Error, IoError};
 
@@ -279,6 +281,74 @@ fn what_came_before_the_bad_record_that_stops_a_run_goes_through_exchanges_table
         assert!(report.is_balanced(), "{report}");
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+// Who knows what the record was to say: the source has not ended with it, and nothing is told as if all had come.
+#[test]
+fn what_was_read_up_to_a_bad_record_has_not_ended() {
+    for tasks in [1, 2] {
+        for bad in [right(1 << 60), Right { id: 1, at: 1 << 60 }] {
+            let rights = || Memory::rows("rights", vec![bad.clone(), right(1)]);
+            let lefts = || Memory::rows("lefts", vec![left(1), left(2)]);
+            let outs = ["alone", "none-of", "windows-of"].map(MemorySink::new);
+            let [unmatched, gaps, windows] = outs.clone();
+            let report = figures_of_failure(quiet(tasks), |flow| {
+                let (lefts, rights) = (flow.stream(lefts()).keyed(), flow.stream(rights()).keyed());
+                let near = lefts.clone().interval_join(rights.clone()).between(secs(0), secs(5)).named("near");
+                let (pairs, (alone, _)) = near.select_with_unmatched(|a, _| a.id);
+                pairs.sink_to(MemorySink::new("pairs"));
+                alone.map(|it| it.row.id).sink_to(unmatched);
+                let none = lefts.clone().where_not_exists(rights.clone()).between(secs(0), secs(5)).named("none");
+                none.into_rows().map(|a| a.id).sink_to(gaps);
+                let windows_of = lefts.window_join(rights.optional()).tumbling(secs(1)).named("windows");
+                windows_of.select(|a, _| a.id).sink_to(windows);
+            });
+            assert_eq!(outs.map(|out| standing(&out)), [const { Vec::<u64>::new() }; 3], "{report}");
+            assert_eq!(account(&report, "near", 0), Account { rows: 2, open: 2, ..Account::default() }, "{report}");
+        }
+    }
+}
+
+/// A table that promises never to delete all rows, and does.
+struct Liar;
+
+impl TableSource<Left> for Liar {
+    fn endpoint(&self) -> Endpoint {
+        Endpoint::new("liar", "levels")
+    }
+    fn partitions(&self) -> Result<usize, IoError> {
+        Ok(1)
+    }
+    fn open(&self, _: usize) -> Result<Box<dyn Reader<TableChange<Left>>>, IoError> {
+        Ok(Box::new(Liar))
+    }
+    fn tells_whole_rows(&self) -> bool {
+        true
+    }
+}
+
+#[async_trait]
+impl Reader<TableChange<Left>> for Liar {
+    async fn read(&mut self, page: &mut Page<TableChange<Left>>, _: usize) -> Result<ReadStatus, IoError> {
+        page.rows.extend([TableChange::Put(left(1)), TableChange::Truncate { time: None }]);
+        Ok(ReadStatus::End)
+    }
+}
+
+// Such a record is found behind the exchange, when the source has ended.
+#[test]
+fn a_table_in_which_a_bad_record_is_found_has_not_ended_with_its_source() {
+    for tasks in [1, 2] {
+        let out = MemorySink::new("out");
+        let sink = out.clone();
+        let report = figures_of_failure(quiet(tasks), |flow| {
+            let lefts = flow.stream(Memory::rows("lefts", vec![left(1), left(2)])).keyed();
+            let levels = flow.table::<Left>(Liar);
+            lefts.temporal_join(levels.optional()).named("then").select(|a, _| a.id).sink_to(sink);
+        });
+        assert_eq!(standing(&out), [0u64; 0], "{report}");
+        assert_eq!(account(&report, "then", 0), Account { rows: 2, open: 2, ..Account::default() }, "{report}");
+    }
 }
 
 // A writer that holds all rows back until it is flushed, which it cannot be.

@@ -19,6 +19,12 @@ fn program() {
         "quiet" => {
             flow.stream::<Left>(JsonLines::file(folder.join("pipe"))).sink_to(JsonLines::sink(folder.join("out")))
         }
+        "stalled" => {
+            let (lefts, rights) =
+                (flow.stream(Generate::new("lefts", left)), flow.stream(Generate::new("rights", right)));
+            let join = lefts.keyed().join(rights.keyed()).ttl(hours(1)).named("join");
+            join.select(|a, b| (a.id, b.id)).sink_to(JsonLines::sink(folder.join("pipe")));
+        }
         _ => pairs(&flow, &folder),
     }
     let mut config = quiet(2);
@@ -107,6 +113,41 @@ fn ctrl_c_drains_the_flow_and_ends_with_a_word_of_that_and_accounts_that_add_up(
 fn interrupt(child: &std::process::Child) {
     let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(interrupted.expect("there is a kill").success());
+}
+
+// Nobody reads what it writes, so all its threads are held up.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_second_ctrl_c_ends_a_flow_that_cannot_write() {
+    let folder = folder("stalled");
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let pipe = folder.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("there is a mkfifo").success());
+    let mut child = child("stalled", &folder).spawn().expect("the child runs");
+    let mut reader = std::fs::File::open(&pipe).expect("the child opens its end");
+    reader.read_exact(&mut [0; 1]).expect("the child writes");
+    // It has written as much as the pipe takes once the file of its state says that it sleeps, and goes on sleeping.
+    let mut asleep = 0;
+    while asleep < 20 {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).expect("it has threads");
+        let states = threads.map(|thread| std::fs::read_to_string(thread.expect("it is there").path().join("stat")));
+        let runs = states.flatten().any(|state| state.contains(") R "));
+        asleep = if runs { 0 } else { asleep + 1 };
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let mut told = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut line = String::new();
+    interrupt(&child);
+    told.read_line(&mut line).expect("the child speaks");
+    assert!(line.starts_with("stopping: "), "{line}");
+    interrupt(&child);
+    let began = std::time::Instant::now();
+    while child.try_wait().expect("a child can be asked").is_none() && began.elapsed().as_secs() < 60 {
+        std::thread::yield_now();
+    }
+    let _ = child.kill();
+    assert_eq!(child.wait().expect("the child has ended").code(), Some(130), "it does not end of itself");
+    std::fs::remove_dir_all(folder).expect("its own folder can be removed");
 }
 
 // The rows of a pipe come out as they come in, and the first Ctrl-C ends the wait for more.

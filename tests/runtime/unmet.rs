@@ -73,6 +73,11 @@ fn times_too_far_apart_are_told_with_what_they_are_too_far_apart_for() {
         join.into_tuples().sink_to(MemorySink::new("out"));
     });
     assert!(told[0].starts_with("window join windows: ") && told[0].ends_with(" for windows of 10m"), "{told:?}");
+    let told = warned(apart(), |lefts, rights| {
+        let join = lefts.keyed().window_join(rights.keyed()).session(minutes(59)).named("sessions");
+        join.into_tuples().sink_to(MemorySink::new("out"));
+    });
+    assert!(told[0].ends_with(" for sessions of 59m"), "{told:?}");
     // By a time-to-live it depends on the order of arrival what meets, so here nothing could.
     let others = (apart().0, vec![(3, 4 * hour), (4, 3 * hour)]);
     let told = warned(others, |lefts, rights| {

@@ -183,6 +183,9 @@ pub struct SourceState {
     passed_over: PassedOver,
     ticked: ProcTime,
     hold: Hold,
+    stops_at_bad: bool,
+    // Partitions that were read up to a bad record that stops the flow.
+    cut: Vec<bool>,
     // What each partition has said, where somebody wants to know it.
     news: Option<Vec<(usize, Progress)>>,
 }
@@ -199,6 +202,8 @@ impl SourceState {
             passed_over: PassedOver::default(),
             ticked: now,
             hold: Hold::default(),
+            stops_at_bad: false,
+            cut: vec![false; partitions],
             news: None,
         }
     }
@@ -211,6 +216,7 @@ impl SourceState {
 
     /// The first bad record stops the flow.
     pub fn stop_at_bad(&mut self) {
+        self.stops_at_bad = true;
         self.stamp.stop_at_bad();
     }
 
@@ -254,6 +260,7 @@ impl SourceState {
         self.passed_over.add(passed_over);
         self.account.matched += rows;
         self.account.bad += taken.bad.len() as u64;
+        self.cut[partition] |= self.stops_at_bad && !taken.bad.is_empty();
         let woken = if rows > 0 { generator.on_rows(now) } else { None };
         let moved = generator.advance(now);
         let before = woken.map_or_else(Merged::default, |progress| self.hear(partition, progress, now));
@@ -261,9 +268,12 @@ impl SourceState {
         (taken, before, after)
     }
 
-    /// The host knows better than the generator: the end of a partition, or a test that sets the watermark by hand.
+    /// The host knows better than the generator: the end of a partition, or a test that sets the watermark by hand. A
+    /// partition that was read up to a bad record has not ended there, though its reader has nothing more: who knows what
+    /// the record was to say.
     pub fn on_progress(&mut self, partition: usize, progress: Progress, now: ProcTime) -> Merged {
-        self.hear(partition, progress, now)
+        let cut = self.cut[partition] && progress == Progress::End;
+        self.hear(partition, if cut { Progress::Stopped } else { progress }, now)
     }
 
     /// The clock has moved.

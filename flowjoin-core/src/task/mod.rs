@@ -125,6 +125,8 @@ pub struct Task {
     queue: VecDeque<Event>,
     effects: VecDeque<Effect>,
     at_work: usize,
+    // Sources whose first bad record stops the flow.
+    stop_at_bad: Vec<NodeId>,
 }
 
 // How far to go on: to the end, or until the host has something to do and an operator has left work for later.
@@ -159,7 +161,7 @@ enum Event {
 
 impl Task {
     pub(crate) fn new(id: TaskId, nodes: Vec<TaskNode>) -> Task {
-        Task { id, nodes, queue: VecDeque::new(), effects: VecDeque::new(), at_work: 0 }
+        Task { id, nodes, queue: VecDeque::new(), effects: VecDeque::new(), at_work: 0, stop_at_bad: Vec::new() }
     }
 
     /// Its number.
@@ -172,9 +174,10 @@ impl Task {
         self.nodes.iter().map(|node| node.id)
     }
 
-    /// The first bad record of this source stops the flow, if the source is read here: it is then read up to there. To be
-    /// called before it is.
+    /// The first bad record of this source stops the flow: it is read up to there, and neither the source nor an operator
+    /// behind it that finds such a record has ended when its input does. To be called before the source is read.
     pub fn stop_at_bad(&mut self, source: NodeId) {
+        self.stop_at_bad.push(source);
         let of = self.nodes.iter_mut().filter(|node| node.id == source);
         of.filter_map(|node| node.source.as_mut()).for_each(SourceState::stop_at_bad);
     }
@@ -410,6 +413,8 @@ impl Task {
     }
 
     fn on_status(&mut self, position: usize, status: Progress, now: ProcTime) -> Result<(), TaskError> {
+        let cut = self.nodes[position].cut && status == Progress::End;
+        let status = if cut { Progress::Stopped } else { status };
         match status {
             Progress::End => {
                 self.call(position, now, |node, cx| node.op.on_end(cx))?;
@@ -486,7 +491,9 @@ impl Task {
         node.outbox = out;
         done.map_err(|cause| TaskError { operator: node.name.clone(), cause })?;
         for (input, record) in bad {
-            self.effects.push_back(Effect::Bad(self.nodes[position].bad_to[input.0], vec![record]));
+            let source = self.nodes[position].bad_to[input.0];
+            self.nodes[position].cut |= self.stop_at_bad.contains(&source);
+            self.effects.push_back(Effect::Bad(source, vec![record]));
         }
         for (port, batch) in sent {
             self.route(position, port, batch);

@@ -54,6 +54,8 @@ pub struct TaskNode {
     pub(super) done: bool,
     // All its inputs have ended, and that will be told.
     pub(super) ending: bool,
+    // It has found a bad record that stops the flow: what comes of it is not all, though its inputs end.
+    pub(super) cut: bool,
     pub(super) rest: Rest,
     /// Whether it deals rows out by their key: what comes to a join is seen there, where times still stand together.
     pub(super) is_exchange: bool,
@@ -93,6 +95,7 @@ impl TaskNode {
             outbox,
             done,
             ending,
+            cut: false,
             rest,
             is_exchange: false,
             seen: None,

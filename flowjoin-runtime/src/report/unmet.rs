@@ -135,7 +135,10 @@ impl Reach {
                 Windows::Tumbling { size, .. } | Windows::Sliding { size, .. } => {
                     Some(within(size, format!("windows of {size}")))
                 }
-                // Rows of others may bridge a session.
+                Windows::Session { gap, .. } if node.inputs.len() == 2 => {
+                    Some(within(gap, format!("sessions of {gap}")))
+                }
+                // Rows of a third may bridge a session.
                 Windows::Session { .. } => None,
             },
             Op::TemporalJoin { keep, .. } => {
