@@ -23,7 +23,7 @@ fn program() {
         pairs.sink_to(JsonLines::sink(file).named("pairs"));
     }
     if words == "by-hand" {
-        let ended = Config::from_env().and_then(|config| super::flow::run(flow.run(config)));
+        let ended = Config::from_env().and_then(|config| run(flow.run(config)));
         std::process::exit(ended.inspect_err(|error| eprintln!("{error}")).is_err().into());
     }
     let words = words.split_whitespace().filter(|word| !["sinkless", "clashing"].contains(word));
