@@ -3,6 +3,8 @@
 
 #[path = "runtime/alignment.rs"]
 mod alignment;
+#[path = "runtime/bad_times.rs"]
+mod bad_times;
 #[path = "runtime/circles.rs"]
 mod circles;
 #[path = "runtime/cli.rs"]

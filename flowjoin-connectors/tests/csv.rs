@@ -59,6 +59,18 @@ fn line_ends_marks_and_a_missing_last_end_do_not_matter() {
 }
 
 #[test]
+fn each_row_has_its_record_as_it_came() {
+    let records = ["1,2,\"one, \"\"and\"\"\r\ntwo\"".to_string(), "3,4,".to_string(), "5,6,\"\n\n\"".to_string()];
+    for end in ["\n", "\r\n", "\n\n", "\r\n\n\r\n"] {
+        let all = orders(format!("\u{feff}id,amount,note{end}{}{end}7,8{end}", records.join(end)));
+        assert_eq!((all.texts(), all.bad.len()), (records.iter().map(String::as_str).collect(), 1), "{end:?}: {all:?}");
+    }
+    // Over the blocks that are read at once.
+    let many: Vec<String> = (0..60_000).map(|id| format!("{id},{id},\"of\n {id}\"")).collect();
+    assert_eq!(orders(format!("id,amount,note\n{}", many.join("\n"))).texts(), many);
+}
+
+#[test]
 fn line_numbers_stay_right_over_quoted_ends_and_empty_lines() {
     for end in ["\n", "\r\n"] {
         let text =

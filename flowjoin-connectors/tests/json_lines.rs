@@ -53,6 +53,43 @@ fn line_ends_marks_and_a_missing_last_end_do_not_matter() {
 }
 
 #[test]
+fn each_row_has_its_line_as_it_came() {
+    let [first, second] = [r#"{ "id" :1,"more":[1,{}]} "#, r#"{"id":2,  "note":"\u00e9 é"}"#];
+    let texts = [
+        format!("{first}\n{{}}\n\n{second}\n"),
+        format!("\u{feff}{first}\r\n[]\r\n{second}"),
+        format!("{first}\n\u{feff}{second}\r"),
+    ];
+    let directory = Directory::new();
+    for text in texts {
+        let source = JsonLines::file(directory.write("orders.jsonl", &text));
+        assert_eq!(read::<Order>(&source).texts(), [first, second], "{text:?}");
+        let source = JsonLines::file(directory.write("orders.jsonl.gz", gzip(text.as_bytes())));
+        assert_eq!(read_partition::<Order>(&source, 0, 1_000).texts(), [first, second], "{text:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn each_row_of_a_pipe_has_its_line_as_it_came() {
+    let directory = Directory::new();
+    let pipe = directory.path("orders.pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let lines: Vec<String> = (0..2_000).map(|id| format!("{{\"id\":{id}, \"more\":{{}}}}")).collect();
+    let text = lines.join("\n{}\n");
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::write(pipe, text)
+    });
+    let all = read_partition::<Order>(&JsonLines::file(pipe), 0, 100);
+    writer.join().unwrap().unwrap();
+    assert_eq!(
+        (all.texts(), all.rows.len(), all.bad.len()),
+        (lines.iter().map(String::as_str).collect(), 2_000, 1_999)
+    );
+}
+
+#[test]
 fn integers_of_64_bits_are_exact() {
     let all = lines(
         "{\"id\":18446744073709551615,\"amount\":-9223372036854775808}\n\

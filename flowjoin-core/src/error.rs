@@ -68,6 +68,12 @@ impl TimeError {
         TimeError { message: cause.to_string() }
     }
 
+    /// The same, of this field.
+    #[must_use]
+    pub fn of_field(self, field: &str) -> TimeError {
+        TimeError { message: format!("`{field}`: {}", self.message) }
+    }
+
     /// A time too far ahead of the wall clock, with the likely cause.
     pub fn in_the_future(field: &str, time: EventTime, now: EventTime) -> TimeError {
         let ratio = time.as_millis() / now.as_millis().max(1);

@@ -6,6 +6,7 @@
 pub(crate) mod aligned;
 mod by_key;
 pub mod erased;
+mod raws;
 mod table;
 
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ use crate::record::Data;
 
 pub use by_key::ByKey;
 pub(crate) use by_key::changes;
+pub use raws::Raws;
 pub use table::{Moved, MovedTo, Patch, TableChange, TableSource};
 pub(crate) use table::{RowChange, TableBatch, WholeChange};
 
@@ -106,6 +108,10 @@ pub struct Page<T> {
     /// What the rows were read from and the line or offset there, one a row, or none at all if the reader does not
     /// know: for the report when a row's time is bad. The name is shared, as one row in a million needs it.
     pub origins: Vec<(Arc<str>, u64)>,
+    /// The records that the rows were read from, as they came, one a row, or none at all if the reader does not have them.
+    /// A row with a bad time is reported by its record; without one, by the row as serde writes it, which lacks what the
+    /// row has no field for.
+    pub raws: Raws,
     /// Records that it was told to pass over.
     pub passed_over: PassedOver,
 }
@@ -141,7 +147,13 @@ impl PassedOver {
 
 impl<T> Default for Page<T> {
     fn default() -> Self {
-        Page { rows: Vec::new(), bad: Vec::new(), origins: Vec::new(), passed_over: PassedOver::default() }
+        Page {
+            rows: Vec::new(),
+            bad: Vec::new(),
+            origins: Vec::new(),
+            raws: Raws::default(),
+            passed_over: PassedOver::default(),
+        }
     }
 }
 

@@ -105,6 +105,7 @@ impl<'a> Clock<'a> {
                     arrival: quote!(_),
                     event_time: quote! {
                         <#ty as ::flowjoin::TimeField>::to_event_time(&self.#member, ::flowjoin::TimeUnit::#unit)
+                            .map_err(|error| error.of_field(#name))
                     },
                     watermarks: quote!(::flowjoin::Watermarks::of_field(#name) #bounds),
                 }

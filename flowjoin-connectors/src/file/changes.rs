@@ -66,6 +66,10 @@ impl<T: Keyed, F: ReadChange<T>> Decode<TableChange<T>> for ChangeDecode<F> {
         Ok(Some(Decoded { outcome, line: self.lines.number(), bytes }))
     }
 
+    fn raw(&self) -> &[u8] {
+        self.lines.line()
+    }
+
     fn done(&self) -> (u64, u64) {
         self.lines.meter().done()
     }

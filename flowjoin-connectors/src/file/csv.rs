@@ -182,6 +182,10 @@ impl<T: Data> Decode<T> for CsvDecode<T> {
         Ok(Some(Decoded { outcome, line: record.line, bytes: record.raw.len() + 1 }))
     }
 
+    fn raw(&self) -> &[u8] {
+        self.records.raw()
+    }
+
     fn done(&self) -> (u64, u64) {
         self.records.meter().done()
     }

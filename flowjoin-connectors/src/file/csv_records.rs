@@ -17,6 +17,8 @@ use super::reader::Failure;
 pub(super) struct Records {
     reader: csv::Reader<Kept>,
     record: ByteRecord,
+    /// Where the record that was read last stands in the file, without the end of its line.
+    stands: (u64, u64),
     meter: Meter,
     path: PathBuf,
     line: u64,
@@ -48,11 +50,17 @@ impl Records {
             .buffer_capacity(BLOCK_BYTES)
             .from_reader(kept);
         let path = path.to_path_buf();
-        Ok(Records { reader, record: ByteRecord::new(), meter, path, line: 0, delimiter, bytes_max })
+        Ok(Records { reader, record: ByteRecord::new(), stands: (0, 0), meter, path, line: 0, delimiter, bytes_max })
     }
 
     pub(super) fn meter(&self) -> &Meter {
         &self.meter
+    }
+
+    /// The record that was read last, as it came, without the end of its line.
+    pub(super) fn raw(&self) -> &[u8] {
+        let (start, end) = self.stands;
+        self.reader.get_ref().slice(start, end)
     }
 
     /// The next record, or nothing at the end of the file. Empty lines are passed over.
@@ -80,7 +88,10 @@ impl Records {
         let (before, raw) = bytes.split_at(blank);
         self.line = line + before.iter().filter(|byte| **byte == b'\n').count() as u64;
         let left_open = kept.is_end(end) && ends_quoted(raw, self.delimiter);
-        Ok(Some(Record { fields: &self.record, raw: raw.trim_ascii_end_of_line(), line: self.line, left_open }))
+        let at = end - raw.len() as u64;
+        let raw = raw.trim_ascii_end_of_line();
+        self.stands = (at, at + raw.len() as u64);
+        Ok(Some(Record { fields: &self.record, raw, line: self.line, left_open }))
     }
 
     fn too_long(&self, line: u64) -> IoError {

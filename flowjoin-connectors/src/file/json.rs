@@ -188,6 +188,10 @@ impl<T: Data> Decode<T> for JsonDecode<T> {
         Ok(Some(Decoded { outcome, line: self.lines.number(), bytes }))
     }
 
+    fn raw(&self) -> &[u8] {
+        self.lines.line()
+    }
+
     fn done(&self) -> (u64, u64) {
         self.lines.meter().done()
     }

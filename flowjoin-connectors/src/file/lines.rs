@@ -46,6 +46,11 @@ impl Lines {
         &self.meter
     }
 
+    /// The line that was read last, without its end; of one that is too long, as much as there is.
+    pub(super) fn line(&self) -> &[u8] {
+        trim_end(self.line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.line))
+    }
+
     /// The next line, or nothing at the end of the file.
     pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, Failure> {
         let whole = self.read_line().map_err(|cause| {
@@ -54,13 +59,12 @@ impl Lines {
         })?;
         let Some(whole) = whole else { return Ok(None) };
         self.number += 1;
-        let mut line = self.line.as_slice();
         if self.number == 1 {
-            open::refuse_gzip(&self.path, line)?;
+            open::refuse_gzip(&self.path, &self.line)?;
         }
-        line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        let line = self.line();
         Ok(Some(match whole {
-            true => Line::Whole(trim_end(line)),
+            true => Line::Whole(line),
             false => Line::TooLong(&line[..line.len().min(SHOWN_BYTES)]),
         }))
     }

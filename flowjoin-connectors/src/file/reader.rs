@@ -20,6 +20,9 @@ pub(super) trait Decode<T>: Send {
     /// The next record, or nothing at the end of the file.
     fn next(&mut self) -> Result<Option<Decoded<T>>, Failure>;
 
+    /// The record that came last, if a row was made of it, as it came.
+    fn raw(&self) -> &[u8];
+
     /// Bytes read, and the size of the file.
     fn done(&self) -> (u64, u64);
 }
@@ -80,6 +83,8 @@ pub(super) struct FileReader<T, D> {
     origin: Arc<str>,
     stops_at_bad: bool,
     state: State,
+    /// The bytes of the rows of the page before: those of the next are likely to be about as many.
+    raw_bytes: usize,
 }
 
 enum Records<T, D> {
@@ -87,6 +92,16 @@ enum Records<T, D> {
     Here(D),
     /// Of what may keep its reader waiting.
     Waited(Waiting<T>),
+}
+
+impl<T: Send + 'static, D: Decode<T>> Records<T, D> {
+    /// The record that came last, if a row was made of it, as it came.
+    fn raw(&self) -> &[u8] {
+        match self {
+            Records::Here(decode) => decode.raw(),
+            Records::Waited(waiting) => waiting.raw(),
+        }
+    }
 }
 
 enum State {
@@ -104,11 +119,12 @@ impl<T: Send + 'static, D: Decode<T> + 'static> FileReader<T, D> {
             true => Records::Waited(Waiting::begin(decode, path)?),
             false => Records::Here(decode),
         };
-        Ok(FileReader { records, origin, stops_at_bad: *on_bad == OnBad::Fail, state: State::Reading })
+        Ok(FileReader { records, origin, stops_at_bad: *on_bad == OnBad::Fail, state: State::Reading, raw_bytes: 0 })
     }
 
     fn fill(&mut self, page: &mut Page<T>, records_max: usize) -> Result<ReadStatus, IoError> {
         let mut bytes = 0;
+        page.raws.reserve(self.raw_bytes + self.raw_bytes / 8);
         while page.rows.len() + page.bad.len() < records_max && bytes < PAGE_BYTES {
             let next = match &mut self.records {
                 Records::Here(decode) => decode.next(),
@@ -131,6 +147,7 @@ impl<T: Send + 'static, D: Decode<T> + 'static> FileReader<T, D> {
             match decoded.outcome {
                 Outcome::Row(row) => {
                     page.rows.push(row);
+                    page.raws.push(self.records.raw());
                     page.origins.push((self.origin.clone(), decoded.line));
                 }
                 Outcome::Bad { reason, raw } => {
@@ -165,7 +182,10 @@ impl<T: Send + 'static, D: Decode<T> + 'static> Reader<T> for FileReader<T, D> {
             }
             match self.fill(page, max_rows.max(1)) {
                 Ok(ReadStatus::More) if empty(page) => tokio::task::yield_now().await,
-                Ok(status) => return Ok(status),
+                Ok(status) => {
+                    self.raw_bytes = page.raws.bytes();
+                    return Ok(status);
+                }
                 Err(error) if empty(page) => {
                     self.state = State::Failed;
                     return Err(error);

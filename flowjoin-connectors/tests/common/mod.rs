@@ -60,10 +60,17 @@ pub struct Read<T> {
     pub rows: Vec<T>,
     pub bad: Vec<RecordError>,
     pub lines: Vec<u64>,
+    /// The records of the rows, as they came.
+    pub raws: Vec<Vec<u8>>,
     pub error: Option<IoError>,
 }
 
 impl<T> Read<T> {
+    /// The records of the rows as text.
+    pub fn texts(&self) -> Vec<&str> {
+        self.raws.iter().map(|raw| std::str::from_utf8(raw).unwrap()).collect()
+    }
+
     /// The bad records as `line: reason`.
     pub fn reasons(&self) -> Vec<String> {
         self.bad.iter().map(|bad| format!("{}: {}", bad.position.unwrap(), bad.reason)).collect()
@@ -119,7 +126,7 @@ impl<T: Keyed + std::fmt::Debug> Read<TableChange<T>> {
 }
 
 fn read_opened<T>(reader: Result<Box<dyn Reader<T>>, IoError>, max_rows: usize) -> Read<T> {
-    let mut all = Read { rows: Vec::new(), bad: Vec::new(), lines: Vec::new(), error: None };
+    let mut all = Read { rows: Vec::new(), bad: Vec::new(), lines: Vec::new(), raws: Vec::new(), error: None };
     let mut reader = match reader {
         Ok(reader) => reader,
         Err(error) => {
@@ -133,6 +140,8 @@ fn read_opened<T>(reader: Result<Box<dyn Reader<T>>, IoError>, max_rows: usize) 
             let status = reader.read(&mut page, max_rows).await;
             assert!(page.rows.len() + page.bad.len() <= max_rows);
             assert!(page.origins.is_empty() || page.origins.len() == page.rows.len());
+            assert_eq!(page.raws.get(page.rows.len()), None);
+            all.raws.extend((0..page.rows.len()).filter_map(|index| page.raws.get(index)).map(<[u8]>::to_vec));
             all.rows.append(&mut page.rows);
             all.bad.append(&mut page.bad);
             all.lines.extend(page.origins.iter().map(|(_, line)| line));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::account::{Account, OpFigures};
 use crate::batch::{AnyBatch, Batch};
 use crate::error::{RecordError, TimeError};
-use crate::io::{Page, PassedOver};
+use crate::io::{Page, PassedOver, Raws};
 use crate::record::{Data, Event};
 use crate::time::{EventTime, ProcTime};
 use crate::watermark::{Generator, Hold, Merge, Merged, Progress, Rejoin, TimeFigures, Watermarks};
@@ -79,14 +79,23 @@ impl<T: Event> EventStamp<T> {
     }
 
     #[cold]
-    fn bad(&self, Refused { reason, raw }: Refused, origin: Option<&(Arc<str>, u64)>) -> RecordError {
+    fn bad(&self, Refused { reason, raw }: Refused, index: usize, read: ReadFrom<'_>) -> RecordError {
+        let origin = read.origins.get(index);
         let position = origin.map(|&(_, line)| line);
         let origin = origin.map_or_else(|| self.origin.clone(), |(file, _)| file.to_string());
+        let raw = read.raws.get(index).map_or(raw, <[u8]>::to_vec);
         RecordError { reason, raw, origin, position }
     }
 }
 
-// Why a record can be no row, and the record as far as it is known.
+// What the rows of a page were read from, as far as their reader tells.
+#[derive(Clone, Copy)]
+struct ReadFrom<'a> {
+    origins: &'a [(Arc<str>, u64)],
+    raws: &'a Raws,
+}
+
+// Why a record can be no row, and what is known of the record where its reader does not have it any more.
 struct Refused {
     reason: String,
     raw: Vec<u8>,
@@ -132,7 +141,8 @@ impl<T: Event> EventStamp<T> {
 
 impl<T: Event> Stamp for EventStamp<T> {
     fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
-        let Page { mut rows, bad: by_reader, origins, passed_over } = self.open::<T>(page);
+        let Page { mut rows, bad: by_reader, origins, raws, passed_over } = self.open::<T>(page);
+        let read = ReadFrom { origins: &origins, raws: &raws };
         let arrival = now.as_event_time();
         let mut times = Vec::with_capacity(rows.len());
         let (mut bad, mut wrong) = (Vec::new(), Vec::new());
@@ -143,7 +153,7 @@ impl<T: Event> Stamp for EventStamp<T> {
                     times.push(time);
                 }
                 Err(error) => {
-                    bad.push(self.bad(Refused::time(row, &error), origins.get(index)));
+                    bad.push(self.bad(Refused::time(row, &error), index, read));
                     wrong.push(index);
                     if self.stops_at_bad {
                         break;

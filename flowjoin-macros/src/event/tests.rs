@@ -41,6 +41,7 @@ fn the_impl_reads_the_field_and_tells_the_strategy() {
                         &self.placed_at,
                         ::flowjoin::TimeUnit::Millis
                     )
+                    .map_err(|error| error.of_field("placed_at"))
                 }
 
                 fn watermarks() -> ::flowjoin::Watermarks {

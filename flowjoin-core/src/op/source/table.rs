@@ -4,7 +4,7 @@
 //! out: so it does not matter whether the key that it had and the one that it gets belong to one task. What cannot be
 //! made whole, or has a bad time, is a bad record, and changes nothing: neither of two keys.
 
-use super::{AnyPage, EventStamp, Holdings, Refused, Stamp, Standing, Taken};
+use super::{AnyPage, EventStamp, Holdings, ReadFrom, Refused, Stamp, Standing, Taken};
 use crate::batch::{AnyBatch, Batch};
 use crate::change::RowKind;
 use crate::io::{Moved, MovedTo, Page, Patch, TableChange, WholeChange};
@@ -138,13 +138,15 @@ impl<T: Event + Keyed> Stamping<'_, T> {
 
 impl<T: Event + Keyed> Stamp for TableStamp<T> {
     fn stamp(&mut self, page: AnyPage, now: ProcTime, generator: &mut Generator) -> Taken {
-        let Page { rows: changes, bad: by_reader, origins, passed_over } = self.rows.open::<TableChange<T>>(page);
+        let page = self.rows.open::<TableChange<T>>(page);
+        let Page { rows: changes, bad: by_reader, origins, raws, passed_over } = page;
+        let read = ReadFrom { origins: &origins, raws: &raws };
         let whole = Batch::with_capacity(changes.len());
         let (stops, mut bad) = (self.rows.stops_at_bad, Vec::new());
         let mut stamping = Stamping { stamp: self, generator, now, whole };
         for (index, change) in changes.into_iter().enumerate() {
             if let Err(refused) = stamping.take(change) {
-                bad.push(stamping.stamp.rows.bad(refused, origins.get(index)));
+                bad.push(stamping.stamp.rows.bad(refused, index, read));
                 if stops {
                     break;
                 }
