@@ -181,7 +181,7 @@ fn explain_tells_what_a_run_has_shown() {
         lines,
         [
             "a waiting for b: half of 1 matches within 40s, all that were seen within 40s (processing time); a ttl of 30s \
-             would have lost 100 % at the most; 1 rows of b came when that of a had expired",
+             would have lost 100 % at the most; 1 row of b came when that of a had expired",
             "waits are rounded up, by a sixteenth at the most; of the keys that expired about the last 16,384 that were \
              looked at are known, an input and task, so no fewer rows came too late"
         ]

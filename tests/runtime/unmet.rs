@@ -137,6 +137,25 @@ fn keys_that_are_null_are_told_and_others_are_asked_for() {
 }
 
 #[test]
+fn one_row_is_told_in_the_singular() {
+    let told = warned((vec![(1, 5)], vec![(2, 5), (3, 5)]), near);
+    assert!(told[0].starts_with("interval join near: 1 row of `orders` and 2 of `payments` came in, "), "{told:?}");
+    let told = warned((vec![(2, 5), (3, 5)], vec![(1, 5)]), near);
+    assert!(told[0].starts_with("interval join near: 2 rows of `orders` and 1 of `payments` came in, "), "{told:?}");
+    let brief = |lefts: Lefts, rights: Rights| {
+        let join = lefts.keyed().join(rights.keyed()).ttl(millis(1).on(Clock::Event)).named("both");
+        join.into_tuples().sink_to(MemorySink::new("out"));
+    };
+    let told = warned((vec![(1, 5)], vec![(2, 5), (3, 5)]), brief);
+    assert!(
+        told[0].ends_with(
+            ": 1 of `orders` had expired before it met one, and 2 of `payments` had expired before they met one"
+        ),
+        "{told:?}"
+    );
+}
+
+#[test]
 fn nothing_is_said_of_a_join_that_met_or_had_nothing_to_meet_or_was_to_find_nothing() {
     for rows in [(vec![(1, 5), (2, 6)], vec![(2, 5)]), (vec![(1, 5)], vec![]), (vec![], vec![(1, 5)])] {
         assert_eq!(warned(rows, near), [""; 0]);

@@ -92,7 +92,8 @@ impl MatchDelays {
         }
         if pair.missed > 0 {
             let missed = grouped(pair.missed);
-            parts.push(format!("{about}{missed} rows of {comes} came when that of {waits} had expired"));
+            let rows = if pair.missed == 1 { "row" } else { "rows" };
+            parts.push(format!("{about}{missed} {rows} of {comes} came when that of {waits} had expired"));
         }
         let verb = if self.bounds.is_some() { "before" } else { "waiting for" };
         format!("{waits} {verb} {comes}: {}", parts.join("; "))

@@ -35,7 +35,11 @@ pub(super) fn told(plan: &Plan, node: &Node, inputs: &[InputReport], seen: &[Opt
         return None;
     }
     let rows = sides.iter().enumerate().map(|(index, Side { input, .. })| {
-        let rows = if index == 0 { " rows" } else { "" };
+        let rows = match (index, input.account.rows) {
+            (0, 1) => " row",
+            (0, _) => " rows",
+            _ => "",
+        };
         format!("{}{rows} of `{}`", grouped(input.account.rows), input.name)
     });
     let rows: Vec<String> = rows.collect();
@@ -106,8 +110,11 @@ fn some_left(sides: &[Side<'_>]) -> Option<String> {
         .iter()
         .flat_map(|side| {
             let account = &side.input.account;
-            let before = "had expired before they met one";
-            [of(account.late, "were late, behind the watermark of the join", side), of(account.expired, before, side)]
+            let late = if account.late == 1 { "was" } else { "were" };
+            let late = format!("{late} late, behind the watermark of the join");
+            let before = if account.expired == 1 { "it" } else { "they" };
+            let expired = format!("had expired before {before} met one");
+            [of(account.late, &late, side), of(account.expired, &expired, side)]
         })
         .flatten()
         .collect();
