@@ -55,6 +55,85 @@ fn expiry_may_unmatch_or_retract() {
     );
 }
 
+// What a required row was in as it left stands for ever, and who leaves first decides what that is.
+#[test]
+fn what_a_required_row_was_in_as_it_left_stands_whoever_leaves_later() {
+    let left = |flow: &Flow| {
+        let a = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
+        let b = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user);
+        let join = a.join(b.optional()).ttl(millis(10)).on_expiry(Unmatch);
+        join.select(|a, b| (a.item.clone(), b.map(|b| b.item.clone()))).sink_to(TestSink::new("out"));
+    };
+    check(
+        left,
+        "a user=1 item=a
+         clock 5ms
+         b user=1 item=b
+         clock 12ms
+         clock 20ms",
+        expect![[r#"
+            a user=1 item=a
+              out: +I a, -
+            clock 5ms
+            b user=1 item=b
+              out: -D a, -
+              out: +I a, b
+            clock 12ms
+            clock 20ms
+        "#]],
+    );
+    // The clock moves beyond both at once: still the one that expired first has left first.
+    check(
+        left,
+        "b user=1 item=b
+         clock 5ms
+         a user=1 item=a
+         clock 20ms",
+        expect![[r#"
+            b user=1 item=b
+            clock 5ms
+            a user=1 item=a
+              out: +I a, b
+            clock 20ms
+              out: -D a, b
+              out: +I a, -
+        "#]],
+    );
+    // At the same instant: the one of the input that is written first.
+    let script = "b user=1 item=b
+         a user=1 item=a
+         clock 10ms";
+    check(
+        left,
+        script,
+        expect![[r#"
+            b user=1 item=b
+            a user=1 item=a
+              out: +I a, b
+            clock 10ms
+        "#]],
+    );
+    check(
+        |flow| {
+            let a = flow.stream::<Order>(TestSource::new("a")).key_by(|order| order.user);
+            let b = flow.stream::<Order>(TestSource::new("b")).key_by(|order| order.user);
+            let join = a.optional().join(b).ttl(millis(10)).on_expiry(Unmatch);
+            join.select(|a, b| (a.map(|a| a.item.clone()), b.item.clone())).sink_to(TestSink::new("out"));
+        },
+        script,
+        expect![[r#"
+            b user=1 item=b
+              out: +I -, b
+            a user=1 item=a
+              out: -D -, b
+              out: +I a, b
+            clock 10ms
+              out: -D a, b
+              out: +I -, b
+        "#]],
+    );
+}
+
 #[test]
 fn what_a_row_without_a_key_gave_is_taken_back_as_it_expires() {
     check(
