@@ -2,7 +2,7 @@
 
 use super::script::*;
 use expect_test::expect;
-use flowjoin::api::Window;
+use flowjoin::api::{Window, multi_join};
 use flowjoin::prelude::*;
 
 fn inner(flow: &Flow) {
@@ -386,5 +386,120 @@ fn results_can_say_their_window() {
               session +I [7, 13) x r @12
             b 2 t @6
               sliding +I [0, 10) y t @9"#]],
+    );
+}
+
+fn in_session(window: Window, a: Option<&Row>, b: Option<&Row>) -> String {
+    format!("[{}, {}) {} {}", window.start().as_millis(), window.end().as_millis(), name(a), name(b))
+}
+
+#[test]
+fn a_gap_is_taken_back_with_the_window_of_the_session_that_it_was_told_with() {
+    let flow = |flow: &Flow| {
+        let join = rows(flow, "a").window_join(rows(flow, "b").optional()).session(millis(5)).named("j");
+        let join = join.allowed_lateness(millis(100));
+        join.select_with_window(|window, a, b| in_session(window, Some(a), b)).sink_to(sink("out"));
+    };
+    check(
+        flow,
+        "a 1 x @10
+         wm 20
+         a 1 y @8
+         a 1 z @13
+         b 1 r @9, 1 s @16
+         wm 21",
+        // The second row of b makes the session longer, which is then open until 21.
+        expect![[r#"
+            a 1 x @10
+            wm 20
+              out +I [10, 15) x - @14
+            a 1 y @8
+              out +I [8, 15) y - @14
+            a 1 z @13
+              out +I [8, 18) z - @17
+            b 1 r @9, 1 s @16
+              out -D [8, 18) z - @17
+              out -D [8, 15) y - @17
+              out -D [10, 15) x - @17
+              out +I [8, 18) x r @17
+              out +I [8, 18) y r @17
+              out +I [8, 18) z r @17
+            wm 21
+              out +I [8, 21) x s @20
+              out +I [8, 21) y s @20
+              out +I [8, 21) z s @20"#]],
+    );
+}
+
+#[test]
+fn gaps_of_sessions_that_are_bridged_are_taken_back_each_with_its_window() {
+    let flow = |flow: &Flow| {
+        let join = rows(flow, "a").optional().window_join(rows(flow, "b").optional());
+        let join = join.on(|a, b| a.is_some_and(|a| a.name <= b.name)).session(millis(5)).named("j");
+        join.allowed_lateness(millis(100)).select_with_window(in_session).sink_to(sink("out"));
+    };
+    check(
+        flow,
+        "a 1 k @10
+         b 1 a @18
+         wm 30
+         b 1 p @14
+         a 1 a @22
+         a 1 q @9",
+        expect![[r#"
+            a 1 k @10
+            b 1 a @18
+            wm 30
+              out +I [10, 15) k - @14
+              out +I [18, 23) - a @22
+            b 1 p @14
+              out -D [10, 15) k - @22
+              out +I [10, 23) k p @22
+            a 1 a @22
+              out -D [18, 23) - a @26
+              out +I [10, 27) a a @26
+              out +I [10, 27) a p @26
+            a 1 q @9
+              out +I [9, 27) q - @26"#]],
+    );
+}
+
+#[test]
+fn a_gap_that_is_told_again_is_taken_back_with_the_window_of_the_second_time() {
+    let flow = |flow: &Flow| {
+        let [a, b, c] = ["a", "b", "c"].map(|source| rows(flow, source).optional());
+        let join = multi_join(a).and(b).on(|a, b| a.is_some_and(|a| a.name <= b.name));
+        let join = join.and(c).on(|a, b, c| match (a, b) {
+            (_, Some(b)) => b.name < c.name,
+            (a, None) => a.is_some_and(|a| a.name >= c.name),
+        });
+        let text = |window: Window, a: Option<&Row>, b: Option<&Row>, c: Option<&Row>| {
+            format!("{} {}", in_session(window, a, b), name(c))
+        };
+        let join = join.session(millis(5)).allowed_lateness(millis(100));
+        join.select_with_window(text).sink_to(sink("out"));
+    };
+    check(
+        flow,
+        "c 1 m @10
+         wm 30
+         a 1 p @9
+         b 1 q @8
+         a 1 z @7",
+        // The row of b takes its match from that of c, which gets another by the second one of a.
+        expect![[r#"
+            c 1 m @10
+            wm 30
+              out +I [10, 15) - - m @14
+            a 1 p @9
+              out -D [10, 15) - - m @14
+              out +I [9, 15) p - m @14
+            b 1 q @8
+              out -D [9, 15) p - m @14
+              out +I [8, 15) p q - @14
+              out +I [8, 15) - - m @14
+            a 1 z @7
+              out -D [8, 15) - - m @14
+              out +I [7, 15) z - m @14"#]],
     );
 }

@@ -11,6 +11,7 @@ mod changes;
 mod history;
 mod interval;
 mod keyed;
+mod labels;
 mod policies;
 mod snapshot;
 mod tables;

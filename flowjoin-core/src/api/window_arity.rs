@@ -39,6 +39,10 @@ macro_rules! window {
             }
 
             /// As [`select`](Self::select); the function also gets the window, before the rows.
+            ///
+            /// It is the window as it is when the result comes out. With an allowed lateness a session that has fired may
+            /// become longer: what it told before keeps the window that it was told with as long as it stands, and is
+            /// taken back with that one; what comes out from then on has the new one.
             pub fn select_with_window<O, F, M>(self, select: F) -> Stream<O, M>
             where
                 $A: JoinInput,

@@ -23,6 +23,7 @@ mod slab;
 mod slots;
 mod table;
 mod timeline;
+mod told;
 mod versions;
 
 pub use agenda::Agenda;
@@ -42,6 +43,7 @@ pub use slab::{Held, Slab};
 pub use slots::Slots;
 pub use table::{Guess, Place, Table, prefetch, prefetch_all};
 pub use timeline::{Side, Timeline};
+pub use told::{Extent, FirstStretches, Told};
 pub use versions::{Found, Inserted, Version, Versions};
 
 use crate::time::Span;

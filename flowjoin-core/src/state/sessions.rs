@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use super::table::Guess;
-use super::{Due, Expiry, RowId, Side, Timeline};
+use super::{Due, Expiry, RowId, Side, Timeline, Told};
 use crate::key::Key;
 use crate::time::EventTime;
 
@@ -48,6 +48,8 @@ pub struct Session<E> {
     other_parts: Vec<Range<usize>>,
     /// What else is known of its first part.
     pub extra: Option<Box<E>>,
+    /// The windows under which its rows came out, if it had others than it has now and somebody asks.
+    pub told: Option<Box<Told>>,
     /// Whether it has fired, and has not become longer since.
     pub fired: bool,
 }
@@ -96,9 +98,21 @@ impl<E> Session<E> {
         self.other_parts.clear();
     }
 
+    /// It is going to have a row of this time: notes the window under which its rows have come out, if it has fired and gets
+    /// another window now.
+    pub fn outgrow(&mut self, time: i64, gap: i64) {
+        if self.fired && (time < self.oldest || self.newest < time) {
+            let extent = (self.oldest, self.last(gap));
+            self.told.get_or_insert_default().push(self.first_part, extent);
+        }
+    }
+
     // Takes in what another one holds.
-    fn append(&mut self, other: &Session<E>) {
+    fn append(&mut self, other: &mut Session<E>) {
         let offset = self.members.len();
+        if let Some(told) = other.told.take() {
+            self.told.get_or_insert_default().append(*told, offset);
+        }
         self.newest = self.newest.max(other.newest);
         self.members.extend(&other.members);
         let first = (other.first_part > 0).then_some(0..other.first_part);
@@ -138,7 +152,8 @@ impl<K: Key, E> Sessions<K, E> {
     pub fn begin(&mut self, hash: u64, key: K, time: i64) -> RowId {
         let members = self.spare.pop().unwrap_or_default();
         let (oldest, newest, other_parts) = (time, time, Vec::new());
-        let session = Session { hash, oldest, newest, members, first_part: 0, other_parts, extra: None, fired: false };
+        let (first_part, extra, told, fired) = (0, None, None, false);
+        let session = Session { hash, oldest, newest, members, first_part, other_parts, extra, told, fired };
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { session: None, notes: 0 });
             (self.slots.len() - 1) as u32
@@ -176,9 +191,9 @@ impl<K: Key, E> Sessions<K, E> {
 
     /// Makes one session of two; that costs as much as the one has rows that is taken in.
     pub fn absorb(&mut self, into: RowId, from: RowId) {
-        let Some(other) = self.take(from) else { return };
+        let Some(mut other) = self.take(from) else { return };
         self.begin_at(into, other.oldest);
-        self.at(into).append(&other);
+        self.at(into).append(&mut other);
         self.spare(other.members);
     }
 
@@ -232,12 +247,13 @@ impl<K: Key, E> Sessions<K, E> {
 
     /// Bytes taken; the function tells those of what else is kept.
     pub fn bytes(&self, of_extra: impl Fn(&E) -> u64) -> u64 {
-        let extra = self.slots.iter().filter_map(|slot| slot.session.as_ref()?.extra.as_deref());
-        let extra: u64 = extra.map(of_extra).sum();
+        let sessions = || self.slots.iter().filter_map(|slot| slot.session.as_ref());
+        let extra: u64 = sessions().filter_map(|session| session.extra.as_deref()).map(of_extra).sum();
+        let told: u64 = sessions().filter_map(|session| session.told.as_deref()).map(Told::bytes).sum();
         let of = |slot: &Slot<E>| slot.session.as_ref().map_or(0, |session| session.members.capacity());
         let members = self.slots.iter().map(of).sum::<usize>() + self.spare.iter().map(Vec::capacity).sum::<usize>();
         let slots = self.slots.capacity() * size_of::<Slot<E>>() + self.free.capacity() * 4;
-        self.line.bytes() + self.calendar.bytes() + extra + (slots + members * size_of::<Member>()) as u64
+        self.line.bytes() + self.calendar.bytes() + extra + told + (slots + members * size_of::<Member>()) as u64
     }
 }
 

@@ -74,6 +74,26 @@ impl<K: Key, const N: usize> Emitter<K, N> {
         }
     }
 
+    /// Whether it has to be known under which window a result was told: it can be taken back.
+    pub fn recalls_windows(&self) -> bool {
+        self.shown.is_some() && self.kinds.iter().any(|kind| kind.may_be_empty())
+    }
+
+    /// How much has been said that is not selected yet.
+    pub fn said(&self) -> usize {
+        self.combos.len()
+    }
+
+    /// Unsays what was said from then on.
+    pub fn take_said(&mut self, from: usize) -> Vec<Combo<N>> {
+        self.combos.split_off(from)
+    }
+
+    /// Says combinations of the window that was entered.
+    pub fn say(&mut self, combos: impl IntoIterator<Item = Combo<N>>) {
+        self.combos.extend(combos);
+    }
+
     /// A window of one key fires: says all that its lists make. Returns false when the outbox is full; it then has to be
     /// called again with the same lists before anything else.
     #[inline]

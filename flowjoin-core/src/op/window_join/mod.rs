@@ -10,13 +10,15 @@
 //! a row that comes in that time says what it changes, and no more.
 //!
 //! Windows that are the same for all keys are in `grid`, sessions in `session`, what comes out of either in `emit`, and
-//! what is known of windows into which rows come late in `fired`. What a watermark makes comes out in parts, however far
+//! what is known of windows into which rows come late in `fired`; under which window a result of a session is taken back,
+//! says `taken_back`. What a watermark makes comes out in parts, however far
 //! it moves, and within a key with many rows too.
 
 mod emit;
 mod fired;
 mod grid;
 mod session;
+mod taken_back;
 mod windows;
 
 use std::sync::Arc;

@@ -7,6 +7,7 @@ use super::super::Outbox;
 use super::super::joined::{Arrival, Arrivals};
 use super::emit::Emitter;
 use super::fired::FiredRows;
+use super::taken_back::say_apart;
 use super::windows::{Window, clamp, reach};
 use crate::key::Key;
 use crate::state::{Due, Member, RowId, Runs, Session, Sessions};
@@ -120,18 +121,22 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
         out: &mut Outbox,
     ) {
         emitter.accounts[input].open += 1;
+        if emitter.recalls_windows() {
+            self.sessions.at(session).outgrow(time, self.gap);
+        }
         self.sessions.extend(session, time);
         let last = self.sessions.at(session).last(self.gap);
         let held = self.sessions.at(session);
+        held.members.push(Member { input: input as u8, id });
         let has_fired = i128::from(last) < reach;
         if has_fired {
-            emitter.enter(window(held, last), out);
+            let window = window(held, last);
+            emitter.enter(window, out);
+            let from = emitter.said();
             let mut fired = recalled(held, emitter);
             emitter.add(&mut fired, (input, id), EventTime::from_millis(last));
             held.extra = Some(fired);
-        }
-        held.members.push(Member { input: input as u8, id });
-        if has_fired {
+            say_apart(held, from, window, emitter, out);
             held.has_fired();
         }
         if held.fired && !has_fired {
@@ -150,6 +155,9 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
         out: &mut Outbox,
     ) {
         emitter.accounts[input].open += 1;
+        if emitter.recalls_windows() {
+            touched.iter().for_each(|&id| self.sessions.at(id).outgrow(time, self.gap));
+        }
         // The others are taken in by the one with the most rows.
         let most = touched.iter().copied().max_by_key(|&id| self.sessions.at(id).members.len());
         let session = most.unwrap_or(touched[0]);
@@ -164,8 +172,8 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
         let last = held.last(self.gap);
         held.fired = false;
         if i128::from(last) < reach {
-            emitter.enter(window(held, last), out);
-            say_difference(held, EventTime::from_millis(last), emitter);
+            let window = window(held, last);
+            say_difference(held, window, emitter, out);
         } else if had_fired {
             self.sessions.note(session, last);
         }
@@ -261,18 +269,18 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
     fn say(&mut self, id: RowId, emitter: &mut Emitter<K, N>, out: &mut Outbox) -> bool {
         let session = self.sessions.at(id);
         let last = session.last(self.gap);
-        let cause = EventTime::from_millis(last);
-        emitter.enter(window(session, last), out);
+        let window = window(session, last);
         if !session.is_new() {
-            say_difference(session, cause, emitter);
+            say_difference(session, window, emitter, out);
             return true;
         }
+        emitter.enter(window, out);
         self.lists.iter_mut().for_each(Vec::clear);
         for member in &session.members {
             self.lists[usize::from(member.input)].push(member.id);
         }
         let lists: [Runs<'_>; N] = std::array::from_fn(|input| (&self.lists[input][..], &[][..]));
-        if !emitter.fire(&lists, cause, out) {
+        if !emitter.fire(&lists, window.last(), out) {
             return false;
         }
         session.has_fired();
@@ -327,14 +335,18 @@ fn lists<const N: usize>(members: &[Member]) -> [Vec<RowId>; N] {
 
 fn say_difference<K: Key, const N: usize>(
     session: &mut Session<FiredRows<N>>,
-    cause: EventTime,
+    window: Window,
     emitter: &mut Emitter<K, N>,
+    out: &mut Outbox,
 ) {
+    emitter.enter(window, out);
+    let from = emitter.said();
     let mut fired = recalled(session, emitter);
     let others: Vec<[Vec<RowId>; N]> = session.other_parts().map(lists).collect();
     let unsaid = session.unsaid().map(|member| (usize::from(member.input), member.id));
-    emitter.merge(&mut fired, &others, unsaid, cause);
+    emitter.merge(&mut fired, &others, unsaid, window.last());
     session.extra = Some(fired);
+    say_apart(session, from, window, emitter, out);
     session.has_fired();
 }
 
