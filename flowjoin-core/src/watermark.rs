@@ -162,6 +162,18 @@ impl Generator {
         std::mem::take(&mut self.idle).then_some(Progress::Active)
     }
 
+    /// The host says what the partition is, and knows it better: what the host lets be idle wakes as if the clock had.
+    pub fn on_progress(&mut self, progress: Progress, now: ProcTime) {
+        match progress {
+            Progress::Idle => self.idle = true,
+            Progress::Active | Progress::At(_) if self.idle => {
+                self.idle = false;
+                self.quiet_since = now;
+            }
+            Progress::Active | Progress::At(_) | Progress::Stopped | Progress::End => {}
+        }
+    }
+
     /// The watermark, if it has moved since it was last asked for.
     pub fn advance(&mut self, now: ProcTime) -> Option<Watermark> {
         let frontier = match self.strategy.field {

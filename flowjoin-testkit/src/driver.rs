@@ -6,19 +6,21 @@
 mod output;
 mod script;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod unread;
 
 pub use output::Output;
 pub use script::ScriptError;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use flowjoin_core::io::Page;
 use flowjoin_core::io::erased::AnySource;
 use flowjoin_core::op::key_by::Batching;
 use flowjoin_core::op::source::AnyPage;
-use flowjoin_core::plan::{Build, Node, NodeId, Op, Plan};
+use flowjoin_core::plan::{Build, ChangeMode, Node, NodeId, Op, Plan};
 use flowjoin_core::task::{Deployment, Effect, Inlet, Message, Reading, Task, TaskId, TaskInput, times_of};
 use flowjoin_core::watermark::{Merge, Rejoin};
 use flowjoin_core::{
@@ -56,6 +58,8 @@ pub struct TestFlow {
     // Who reads each partition of each source, and as which of its own.
     readers: BTreeMap<(NodeId, usize), (TaskId, usize)>,
     readings: Vec<Reading>,
+    // The partitions that give no more rows.
+    ended: BTreeSet<(NodeId, usize)>,
     now: ProcTime,
     newest: EventTime,
     sinks: BTreeMap<NodeId, SinkLog>,
@@ -144,6 +148,7 @@ impl TestFlow {
             mail: VecDeque::new(),
             readers,
             readings,
+            ended: BTreeSet::new(),
             now,
             newest: EventTime::MIN,
             sinks,
@@ -157,10 +162,10 @@ impl TestFlow {
         Ok(test)
     }
 
-    /// Sends a row to a source, and does all that comes of it.
+    /// Sends a row to a source, and does all that comes of it. A source that was idle wakes by that.
     ///
     /// # Panics
-    /// If there is no such source, or its rows are of another type.
+    /// If there is no such source, it has ended, it is one of a table, or its rows are of another type.
     pub fn send<T: Event>(&mut self, source: &str, row: T) -> &mut Self {
         self.send_all(source, vec![row])
     }
@@ -168,7 +173,7 @@ impl TestFlow {
     /// Sends rows to a source as one batch.
     ///
     /// # Panics
-    /// If there is no such source, or its rows are of another type.
+    /// As [`send`](Self::send).
     pub fn send_all<T: Event>(&mut self, source: &str, rows: Vec<T>) -> &mut Self {
         self.send_page(source, 0, rows)
     }
@@ -176,7 +181,7 @@ impl TestFlow {
     /// Sends a row to one partition of a source, counted from 0.
     ///
     /// # Panics
-    /// If there is no such source or partition, or its rows are of another type.
+    /// As [`send`](Self::send), or if there is no such partition.
     pub fn send_to<T: Event>(&mut self, source: &str, partition: usize, row: T) -> &mut Self {
         self.send_page(source, partition, vec![row])
     }
@@ -184,8 +189,31 @@ impl TestFlow {
     fn send_page<T: Event>(&mut self, source: &str, partition: usize, rows: Vec<T>) -> &mut Self {
         let arrival = self.now.as_event_time();
         let newest = rows.iter().filter_map(|row| row.event_time(arrival).ok()).max();
-        let source = self.source(source);
-        self.take_page(source, partition, AnyPage::new(Page { rows, ..Page::default() }), newest)
+        let id = self.source(source);
+        assert!(!self.is_table(id), "`{source}` is a table: its rows are told by `put`, `delete` or `change_all`");
+        self.expect_takes(id, partition, rows.len());
+        self.take_page(id, partition, AnyPage::new(Page { rows, ..Page::default() }), newest)
+    }
+
+    fn is_table(&self, source: NodeId) -> bool {
+        self.plan.node(source).ports[0].mode == ChangeMode::Changelog
+    }
+
+    fn expect_takes(&self, source: NodeId, partition: usize, rows: usize) {
+        if rows > 0
+            && let Some(reason) = self.refuses_rows(source, partition)
+        {
+            panic!("{reason}");
+        }
+    }
+
+    // Why a partition takes no rows, if it does not.
+    fn refuses_rows(&self, source: NodeId, partition: usize) -> Option<String> {
+        let name = &self.plan.node(source).name;
+        let has_one = !self.readers.contains_key(&(source, 1));
+        let of = if has_one { String::new() } else { format!("partition {partition} of ") };
+        let has_ended = self.ended.contains(&(source, partition));
+        has_ended.then(|| format!("{of}`{name}` has ended, and no row comes after the end"))
     }
 
     fn take_page(&mut self, source: NodeId, partition: usize, page: AnyPage, newest: Option<EventTime>) -> &mut Self {
@@ -233,7 +261,7 @@ impl TestFlow {
         self.progress(id, Progress::At(Watermark::at(time)))
     }
 
-    /// Says that a source is idle, has woken, or has ended.
+    /// Says that a source is idle, has woken, or has ended. An idle one wakes with its next row, too.
     ///
     /// # Panics
     /// If there is no such source.
@@ -248,7 +276,7 @@ impl TestFlow {
     /// If there is no such source or partition.
     pub fn say_of(&mut self, source: &str, partition: usize, progress: Progress) -> &mut Self {
         let source = self.source(source);
-        self.feed(source, partition, |slot| TaskInput::Source { source, slot, progress })
+        self.tell(source, partition, progress)
     }
 
     /// Ends a source.
@@ -315,7 +343,7 @@ impl TestFlow {
         let named = || self.plan.nodes().iter().filter(|node| node.name == name);
         // A table has the name of its source, unless it is given another.
         let node = named().find(|node| matches!(node.op, Op::Table { .. })).or(named().next());
-        node.unwrap_or_else(|| panic!("no step is named `{name}`; there is {}", self.names_of(|_| true))).id
+        node.unwrap_or_else(|| panic!("no step is named `{name}`; {}", self.names_of(|_| true))).id
     }
 
     fn figures_of(&self, id: NodeId) -> OpFigures {
@@ -339,32 +367,40 @@ impl TestFlow {
     fn source(&self, name: &str) -> NodeId {
         match self.plan.source(name) {
             Some((id, _)) => id,
-            None => {
-                let names = self.names_of(|node| matches!(node.build, Build::Source(_)));
-                panic!("no source is named `{name}`; there is {names}")
-            }
+            None => panic!("{}", self.no_source(name)),
         }
     }
 
     fn sink(&mut self, name: &str) -> &mut SinkLog {
         let Some((id, _)) = self.plan.sink(name) else {
             let names = self.names_of(|node| matches!(node.build, Build::Sink(_)));
-            panic!("no sink is named `{name}`; there is {names}")
+            panic!("no sink is named `{name}`; {names}")
         };
         self.sinks.get_mut(&id).expect("each sink of the plan has a log")
     }
 
+    fn no_source(&self, name: &str) -> String {
+        let names = self.names_of(|node| matches!(node.build, Build::Source(_)));
+        format!("no source is named `{name}`; {names}")
+    }
+
+    // Several steps can have one name, as a table has that of its source.
     fn names_of(&self, is_one: impl Fn(&Node) -> bool) -> String {
         let nodes = self.plan.nodes().iter().filter(|node| is_one(node));
-        let names: Vec<String> = nodes.map(|node| format!("`{}`", node.name)).collect();
-        if names.is_empty() { "none".to_string() } else { names.join(", ") }
+        let names: BTreeSet<&str> = nodes.map(|node| &node.name[..]).collect();
+        let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+        match &names[..] {
+            [] => "there is none".to_string(),
+            [name] => format!("there is {name}"),
+            _ => format!("there are {}", names.join(", ")),
+        }
     }
 
     // Of all partitions of a source.
     fn progress(&mut self, source: NodeId, progress: Progress) -> &mut Self {
         let partitions = self.readers.keys().filter(|(of, _)| *of == source).count();
         for partition in 0..partitions {
-            self.feed(source, partition, |slot| TaskInput::Source { source, slot, progress });
+            self.tell(source, partition, progress);
         }
         self
     }
@@ -372,8 +408,15 @@ impl TestFlow {
     fn progress_of_all(&mut self, progress: Progress) {
         let partitions: Vec<(NodeId, usize)> = self.readers.keys().copied().collect();
         for (source, partition) in partitions {
-            self.feed(source, partition, |slot| TaskInput::Source { source, slot, progress });
+            self.tell(source, partition, progress);
         }
+    }
+
+    fn tell(&mut self, source: NodeId, partition: usize, progress: Progress) -> &mut Self {
+        if matches!(progress, Progress::End | Progress::Stopped) {
+            self.ended.insert((source, partition));
+        }
+        self.feed(source, partition, |slot| TaskInput::Source { source, slot, progress })
     }
 
     fn feed(&mut self, source: NodeId, partition: usize, input: impl FnOnce(usize) -> TaskInput) -> &mut Self {

@@ -98,6 +98,7 @@ fn play(t: &mut TestFlow, steps: &[Step]) -> [Vec<Row>; 2] {
         match *step {
             Step::Row { input, key, value, time } if !frontier.has_ended(input) => {
                 let row = Row { key, value, stamp: time };
+                frontier.wake(input);
                 if time >= frontier.at() {
                     rows[input].push(row.clone());
                 }

@@ -117,6 +117,13 @@ impl Frontier {
         self.inputs[input].1 == State::Ended
     }
 
+    /// A row has come: that wakes an input.
+    pub fn wake(&mut self, input: usize) {
+        if self.inputs[input].1 == State::Idle {
+            self.hear(input, Progress::Active);
+        }
+    }
+
     pub fn hear(&mut self, input: usize, progress: Progress) {
         let (at, state) = &mut self.inputs[input];
         if *state == State::Ended {

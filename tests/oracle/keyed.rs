@@ -161,6 +161,7 @@ fn play_forever(
         match *step {
             Step::Row { input, key, value, time } if !model.frontier.has_ended(input) => {
                 let row = Row { key, value, stamp: 0 };
+                model.frontier.wake(input);
                 model.arrive(input, row.clone(), time);
                 of = input;
                 batch.push(fact(RowKind::Insert, row, time));
@@ -270,6 +271,7 @@ fn check_expiring(parallelism: usize, spec: &Spec, steps: &[Step]) -> Result<(),
                 if model.frontier.has_ended(input) {
                     continue;
                 }
+                model.frontier.wake(input);
                 if time >= model.frontier.at() {
                     model.arrive(input, row.clone(), time);
                 }

@@ -155,6 +155,7 @@ fn play(t: &mut TestFlow, model: &mut Model, act: &Act) {
     match *act {
         Act::Of(Step::Row { input: 0, key, value, time }) if !model.frontier.has_ended(0) => {
             let row = Row { key, value, stamp: time };
+            model.frontier.wake(0);
             t.send(NAMES[0], fact(RowKind::Insert, row.clone(), time));
             model.take(row);
         }

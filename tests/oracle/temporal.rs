@@ -320,6 +320,7 @@ fn check_step(t: &TestFlow, model: &Model<'_>, came: &Came) -> Result<(), TestCa
 // Sends a row to the join and to the model.
 fn send(t: &mut TestFlow, model: &mut Model<'_>, input: usize, row: Row) {
     let time = EventTime::from_millis(row.stamp);
+    model.frontier.wake(input);
     if input == 0 {
         t.send(NAMES[0], fact(RowKind::Insert, row.clone(), row.stamp));
         if row.stamp < model.frontier.at() {
@@ -342,6 +343,7 @@ fn send(t: &mut TestFlow, model: &mut Model<'_>, input: usize, row: Row) {
 
 fn delete(t: &mut TestFlow, model: &mut Model<'_>, key: u8, stamp: i64) {
     let time = EventTime::from_millis(stamp);
+    model.frontier.wake(1);
     t.change_all(NAMES[1], vec![TableChange::<Standing>::Delete { key: Some(key), time: Some(time), row: None }]);
     let row = Row { key: Some(key), value: 0, stamp };
     model.take_version(Version { key: Some(key), time, deletes: true }, row);

@@ -337,6 +337,7 @@ fn check(parallelism: usize, spec: &Spec, origin: i64, steps: &[Step]) -> Result
         match *step {
             Step::Row { input, key, value, time } if !model.frontier.has_ended(input) => {
                 let row = Row { key, value, stamp: origin + time };
+                model.frontier.wake(input);
                 model.arrive(input, row.clone());
                 t.send(NAMES[input], fact(RowKind::Insert, row, origin + time));
             }

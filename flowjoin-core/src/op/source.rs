@@ -282,6 +282,7 @@ impl SourceState {
     /// partition that was read up to a bad record has not ended there, though its reader has nothing more: who knows what
     /// the record was to say.
     pub fn on_progress(&mut self, partition: usize, progress: Progress, now: ProcTime) -> Merged {
+        self.generators[partition].on_progress(progress, now);
         let cut = self.cut[partition] && progress == Progress::End;
         self.hear(partition, if cut { Progress::Stopped } else { progress }, now)
     }

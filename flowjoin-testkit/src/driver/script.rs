@@ -1,7 +1,6 @@
 //! Scripts: a flow under test, played from text, line by line.
 
 use flowjoin_core::names::nearest;
-use flowjoin_core::plan::ChangeMode;
 use flowjoin_core::{EventTime, ProcTime, Progress, Span, Watermark};
 use serde_json::{Map, Value};
 
@@ -31,8 +30,8 @@ impl TestFlow {
     /// | `wm orders 5s` | its watermark: a span since 1970, or an ISO time; `wm 5s` is that of all sources |
     /// | `clock 5s` | sets processing time |
     /// | `advance 5s` | moves both clocks, as [`advance`](Self::advance) |
-    /// | `idle orders`, `active orders` | the source is quiet, or back |
-    /// | `end orders`, `end` | the source, or every source, has ended |
+    /// | `idle orders`, `active orders` | the source is quiet until its next row, or back |
+    /// | `end orders`, `end` | the source, or every source, has ended; no row comes after that |
     ///
     /// Empty lines and lines that begin with `//` are left out.
     ///
@@ -156,11 +155,15 @@ impl TestFlow {
         let arrival = self.now.as_event_time();
         let (id, of) = self.plan.source(&source).map(|(id, of)| (id, of.clone())).ok_or("no such source")?;
         if let Some(names) = of.field_names() {
-            let is_table = self.plan.node(id).ports[0].mode == ChangeMode::Changelog;
+            let is_table = self.is_table(id);
             rows.iter().try_for_each(|row| known_fields(&source, row, names, is_table))?;
         }
         let (page, newest) = of.page_of(rows, arrival).map_err(|error| error.to_string())?;
-        self.take_page(id, partition.unwrap_or(0), page, newest);
+        let partition = partition.unwrap_or(0);
+        if let Some(reason) = self.refuses_rows(id, partition) {
+            return Err(reason);
+        }
+        self.take_page(id, partition, page, newest);
         Ok(())
     }
 
@@ -174,9 +177,7 @@ impl TestFlow {
             None => (place, None),
         };
         let Some((id, _)) = self.plan.source(source) else {
-            let sources = self.plan.nodes().iter().filter(|node| self.plan.source(&node.name).is_some());
-            let names: Vec<String> = sources.map(|node| format!("`{}`", node.name)).collect();
-            return Err(format!("no source is named `{source}`; there are {}", names.join(", ")));
+            return Err(self.no_source(source));
         };
         if partition.is_some_and(|partition| !self.readers.contains_key(&(id, partition))) {
             return Err(format!("`{source}` has no such partition"));
@@ -224,29 +225,35 @@ fn known_fields(source: &str, row: &Value, names: &[&str], is_table: bool) -> Re
     Err(format!("rows of `{source}` have no field `{name}`{meant} (they have `{}`)", names.join("`, `")))
 }
 
-// A length of time has a unit.
-fn length(text: &str) -> Result<Span, String> {
-    match text.parse::<i64>() {
-        Ok(0) => Ok(Span::ZERO),
-        Ok(number) => Err(format!("`{text}` has no unit: say `{number}s` or `{number}ms`")),
-        Err(_) if text.starts_with('-') => Err(format!("`{text}` is before now, and no clock goes back")),
-        Err(_) => Span::parse(text).map_err(|error| error.to_string()),
+// A length of time has a unit, unless it is none; nothing if the text is no number.
+fn number(text: &str) -> Option<Result<Span, String>> {
+    match text.parse::<i64>().ok()? {
+        0 => Some(Ok(Span::ZERO)),
+        number => Some(Err(format!("`{text}` has no unit: say `{number}s` or `{number}ms`"))),
     }
 }
 
-fn span(text: &str) -> Result<Span, String> {
-    if let Ok(millis) = text.parse() {
-        return Ok(flowjoin_core::millis(millis));
+fn length(text: &str) -> Result<Span, String> {
+    match number(text) {
+        Some(length) => length,
+        None if text.starts_with('-') => Err(format!("`{text}` is before now, and no clock goes back")),
+        None => Span::parse(text).map_err(|error| error.to_string()),
     }
-    Span::parse(text).map_err(|error| error.to_string())
 }
 
 fn watermark(text: &str) -> Result<Watermark, String> {
-    if let Ok(since) = span(text) {
-        return Ok(Watermark::at(EventTime::from_millis(since.as_millis())));
+    if let Some(since) = number(text) {
+        return since.map(since_epoch);
+    }
+    if let Ok(since) = Span::parse(text) {
+        return Ok(since_epoch(since));
     }
     let at: Result<EventTime, _> = text.parse();
-    at.map(Watermark::at).map_err(|_| format!("`{text}` is neither a span (5s, 1000) nor an ISO 8601 time"))
+    at.map(Watermark::at).map_err(|_| format!("`{text}` is neither a span (5s, 200ms) nor an ISO 8601 time"))
+}
+
+fn since_epoch(since: Span) -> Watermark {
+    Watermark::at(EventTime::from_millis(since.as_millis()))
 }
 
 fn value(text: &str) -> Value {
@@ -374,12 +381,14 @@ mod tests {
         expect!["line 1, `notes id=x`: invalid type: string \"x\", expected u8"].assert_eq(&said("notes id=x"));
         expect!["line 1, `notes id`: `id` is not of the form field=value"].assert_eq(&said("notes id"));
         expect!["line 1, `notes#1 id=1`: `notes` has no such partition"].assert_eq(&said("notes#1 id=1"));
-        expect!["line 1, `wm notes soon`: `soon` is neither a span (5s, 1000) nor an ISO 8601 time"]
+        expect!["line 1, `wm notes soon`: `soon` is neither a span (5s, 200ms) nor an ISO 8601 time"]
             .assert_eq(&said("wm notes soon"));
         expect!["line 2, `notes id=1 txet=a tags=[] at=0`: rows of `notes` have no field `txet`; is `text` meant? (they have `id`, `text`, `tags`, `at`)"]
             .assert_eq(&said("wm 1s\nnotes id=1 txet=a tags=[] at=0"));
         expect!["line 1, `notes op=-D id=1 tags=[] at=0`: rows of `notes` have no field `op` (they have `id`, `text`, `tags`, `at`)"]
             .assert_eq(&said("notes op=-D id=1 tags=[] at=0"));
+        expect!["line 1, `wm 20`: `20` has no unit: say `20s` or `20ms`"].assert_eq(&said("wm 20"));
+        expect!["line 1, `wm rest -20`: `-20` has no unit: say `-20s` or `-20ms`"].assert_eq(&said("wm rest -20"));
         expect!["line 1, `wm`: `wm` takes a time, or a source and a time: `wm 5s`, `wm orders 5s`"]
             .assert_eq(&said("wm"));
         expect!["line 1, `advance`: `advance` takes by how much: `advance 5s`"].assert_eq(&said("advance"));
@@ -391,6 +400,9 @@ mod tests {
         t.play("clock 5s");
         expect!["line 1, `clock 4s`: the clock is at 5s already"]
             .assert_eq(&t.try_play("clock 4s").unwrap_err().to_string());
+        t.play("end notes");
+        expect!["line 2, `notes id=1 tags=[] at=0`: `notes` has ended, and no row comes after the end"]
+            .assert_eq(&t.try_play("rest id=1 tags=[] at=0\nnotes id=1 tags=[] at=0").unwrap_err().to_string());
     }
 
     #[test]

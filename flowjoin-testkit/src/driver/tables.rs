@@ -10,11 +10,13 @@ impl TestFlow {
     /// Sends changes of a table to its source as one batch.
     ///
     /// # Panics
-    /// If there is no such source, or it is not one of changes of this table.
+    /// If there is no such source, it has ended, or it is not one of changes of this table.
     pub fn change_all<T: Event + Keyed>(&mut self, table: &str, changes: Vec<TableChange<T>>) -> &mut Self {
         let arrival = self.now.as_event_time();
         let newest = changes.iter().filter_map(|change| change.event_time(arrival)).max();
         let source = self.source(table);
+        assert!(self.is_table(source), "`{table}` is a stream and no table: its rows are sent by `send`");
+        self.expect_takes(source, 0, changes.len());
         self.take_page(source, 0, AnyPage::new(Page { rows: changes, ..Page::default() }), newest)
     }
 
