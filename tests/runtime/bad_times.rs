@@ -101,24 +101,25 @@ fn check<T: Event + Keyed<Key = u64>>(test: &str, [good, bad]: [&str; 2], reason
     for Format { kind, name, header, record, open, changes } in formats::<T>() {
         let (path, letters) = (folder.join(name), folder.join("bad.jsonl"));
         let records = [record(1, good), record(2, bad), record(3, good)];
-        std::fs::write(&path, format!("{header}{}\r\n", records.join("\r\n"))).unwrap();
+        std::fs::write(&path, format!("{header}{}\r\n", records.join("\r\n"))).expect("a file can be written");
         let line = 1 + header.matches('\n').count() + 1 + records[0].matches('\n').count();
         for tasks in [1, 2] {
-            let report = run_flow(tasks, |flow| open(flow, &path, OnBad::dead_letter(&letters))).unwrap();
+            let report = run_flow(tasks, |flow| open(flow, &path, OnBad::dead_letter(&letters))).expect("it runs");
             let found = account(&report, "rows", 0);
             assert_eq!((found.rows, found.matched, found.bad), (2 * changes + 1, 2 * changes, 1), "{kind}\n{report}");
-            let letter: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&letters).unwrap()).unwrap();
-            let told = letter["reason"].as_str().unwrap();
+            let letter = std::fs::read_to_string(&letters).expect("there are dead letters");
+            let letter: serde_json::Value = serde_json::from_str(&letter).expect("there is one");
+            let told = letter["reason"].as_str().expect("it has a reason");
             assert!(told.starts_with(reason), "{kind}: {told}");
             assert_eq!(letter["line"], line, "{kind}: {letter}");
             assert_eq!(letter["raw"].as_str(), Some(records[1].as_str()), "{kind}");
 
-            let error = run_flow(tasks, |flow| open(flow, &path, OnBad::Fail)).unwrap_err().to_string();
+            let error = run_flow(tasks, |flow| open(flow, &path, OnBad::Fail)).expect_err("it fails").to_string();
             assert!(error.contains(&format!("\n  in {}\n", records[1])), "{kind}: {error}");
             assert!(error.contains(&format!("{name}:{line}: {reason}")), "{kind}: {error}");
         }
     }
-    std::fs::remove_dir_all(folder).unwrap();
+    std::fs::remove_dir_all(folder).expect("its own folder can be removed");
 }
 
 #[test]
