@@ -1,17 +1,18 @@
 //! Which rows have met a partner.
 
-use super::{Bits, RowId, prefetch};
+use super::{Bits, Chunks, RowId, prefetch};
 
 /// The rows of N inputs that have met a partner: a bit a row in a slab, and a word a slot.
 #[derive(Debug)]
 pub struct Met<const N: usize> {
     slabs: [Bits; N],
-    slots: Vec<u16>,
+    // In chunks, so that to grow never stops the operator.
+    slots: Chunks<u16>,
 }
 
 impl<const N: usize> Default for Met<N> {
     fn default() -> Self {
-        Met { slabs: std::array::from_fn(|_| Bits::default()), slots: Vec::new() }
+        Met { slabs: std::array::from_fn(|_| Bits::default()), slots: Chunks::default() }
     }
 }
 
@@ -29,12 +30,16 @@ impl<const N: usize> Met<N> {
     #[inline]
     pub fn insert_in_slot(&mut self, slot: u32, rows: u16) -> u16 {
         let slot = slot as usize;
-        if slot >= self.slots.len() {
-            self.slots.resize(slot + 1, 0);
+        if let Some(met) = self.slots.get_mut(slot) {
+            let new = rows & !*met;
+            *met |= rows;
+            return new;
         }
-        let new = rows & !self.slots[slot];
-        self.slots[slot] |= rows;
-        new
+        while self.slots.len() < slot {
+            self.slots.push(0);
+        }
+        self.slots.push(rows);
+        rows
     }
 
     /// Asks the processor for what is known of a slot, which will be needed soon.
@@ -64,7 +69,7 @@ impl<const N: usize> Met<N> {
 
     /// Bytes taken.
     pub fn bytes(&self) -> u64 {
-        self.slabs.iter().map(Bits::bytes).sum::<u64>() + (self.slots.capacity() * size_of::<u16>()) as u64
+        self.slabs.iter().map(Bits::bytes).sum::<u64>() + self.slots.bytes()
     }
 }
 
