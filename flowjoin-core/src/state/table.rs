@@ -1,4 +1,4 @@
-//! The keyed table: one entry a key, sharded by key group.
+//! The keyed table: one entry a key, sharded by key group and within one by hash.
 //!
 //! A shard is an index of eight bytes a place (a tag of the hash and the number of the entry), so that it is dense, quick to
 //! double and cheap to miss in. Entries stand in places
@@ -6,12 +6,12 @@
 //! of an entry can name what stands elsewhere for its key. A look-up touches a line of each, and both can be prefetched:
 //! first the index, then the entry that it names.
 //!
-//! Shards grow one at a time and at different fills: a doubling takes a millisecond where that of one table would stop
-//! the operator for a tenth of a second. Each shard also has a `spill`, where entries put what does not fit in place.
+//! Shards grow one at a time and at different fills: a doubling takes a millisecond or two where that of one table would
+//! stop the operator for seconds. Each group also has a `spill`, where entries put what does not fit in place.
 
 use super::Chunks;
 use super::marks::{Marks, NO_ENTRY, tag_of};
-use crate::key::{KEY_GROUPS, Key, KeyGroup};
+use crate::key::{KEY_GROUPS, Key};
 
 /// Entries by key.
 #[derive(Debug)]
@@ -19,15 +19,16 @@ pub struct Table<K, E, S> {
     // By shard. What each look-up reads is dense, so that it stays near.
     indexes: Box<[Marks; SHARDS]>,
     fills: Box<[Fill; SHARDS]>,
-    spills: Box<[S; SHARDS]>,
+    // By group.
+    spills: Box<[S; GROUPS]>,
     entries: Entries<K, E>,
 }
 
 // How full an index is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fill {
-    len: usize,
-    grow_at: usize,
+    len: u32,
+    grow_at: u32,
 }
 
 #[derive(Debug)]
@@ -84,14 +85,14 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// Asks the processor for the place of this hash in the index, which will be needed soon.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        self.indexes[KeyGroup::of(hash).index()].prefetch(tag_of(hash));
+        self.indexes[shard_of(hash)].prefetch(tag_of(hash));
     }
 
     /// Asks the processor for the entry of this hash, once its place in the index is near. Returns which one it is, if its
     /// key proves to be the one that is looked for.
     #[inline]
     pub fn prefetch_entry(&self, hash: u64) -> Guess {
-        let entry = self.indexes[KeyGroup::of(hash).index()].guess(tag_of(hash));
+        let entry = self.indexes[shard_of(hash)].guess(tag_of(hash));
         // Without a branch: where there is none, the first of all does no harm.
         self.entries.prefetch(if entry == NO_ENTRY { 0 } else { entry });
         Guess(entry)
@@ -100,9 +101,9 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// Looks at the first entry with the tag of this hash, which probably is the one; for prefetching what it names.
     #[inline]
     pub fn peek(&self, hash: u64, look: impl FnOnce(&E, &S)) {
-        let shard = KeyGroup::of(hash).index();
+        let shard = shard_of(hash);
         if let Some(entry) = self.entries.get(self.indexes[shard].guess(tag_of(hash))) {
-            look(&entry.value, &self.spills[shard]);
+            look(&entry.value, &self.spills[group_of(shard)]);
         }
     }
 
@@ -116,9 +117,9 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// As [`find_by`](Self::find_by), with a guess made before, and a test that holds for no other entry of the table.
     #[inline]
     pub fn find_by_guessed(&self, hash: u64, guess: Guess, test: impl Fn(&E, &S) -> bool) -> Option<Place> {
-        let group = KeyGroup::of(hash).index();
-        match self.entries.get(guess.0).filter(|entry| test(&entry.value, &self.spills[group])) {
-            Some(_) => Some(Place { shard: group as u32, entry: guess.0, tag: tag_of(hash) }),
+        let shard = shard_of(hash);
+        match self.entries.get(guess.0).filter(|entry| test(&entry.value, &self.spills[group_of(shard)])) {
+            Some(_) => Some(Place { shard: shard as u32, entry: guess.0, tag: tag_of(hash) }),
             None => self.find_by(hash, test),
         }
     }
@@ -127,30 +128,30 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     #[inline]
     pub fn verify(&self, hash: u64, key: &K, guess: Guess) -> Option<(Place, &E, &S)> {
         let entry = self.entries.get(guess.0).filter(|entry| entry.key == *key)?;
-        let shard = KeyGroup::of(hash).index();
+        let shard = shard_of(hash);
         let place = Place { shard: shard as u32, entry: guess.0, tag: tag_of(hash) };
-        Some((place, &entry.value, &self.spills[shard]))
+        Some((place, &entry.value, &self.spills[group_of(shard)]))
     }
 
     /// The place of a key, which gets an empty entry if it has none.
     #[inline]
     pub fn upsert(&mut self, hash: u64, key: K) -> Place {
-        let (group, tag) = (KeyGroup::of(hash).index(), tag_of(hash));
-        let fill = &mut self.fills[group];
+        let (shard, tag) = (shard_of(hash), tag_of(hash));
+        let fill = &mut self.fills[shard];
         if fill.len >= fill.grow_at {
-            self.indexes[group].grow();
-            // Between a half and three quarters, by group, so that shards of equal fill do not all double at once.
-            fill.grow_at = self.indexes[group].places() * (64 + group * 37 % 32) / 128;
+            self.indexes[shard].grow();
+            // Between a half and three quarters, by shard, so that shards of equal fill do not all double at once.
+            fill.grow_at = (self.indexes[shard].places() * (64 + shard * 37 % 32) / 128) as u32;
         }
         let found =
-            self.indexes[group].find(tag, |entry| self.entries.get(entry).is_some_and(|other| other.key == key));
+            self.indexes[shard].find(tag, |entry| self.entries.get(entry).is_some_and(|other| other.key == key));
         let entry = found.unwrap_or_else(|| {
             let entry = self.entries.add(key);
-            self.indexes[group].insert(tag, entry);
+            self.indexes[shard].insert(tag, entry);
             fill.len += 1;
             entry
         });
-        Place { shard: group as u32, entry, tag }
+        Place { shard: shard as u32, entry, tag }
     }
 
     /// The place of a key, if it has an entry.
@@ -161,11 +162,11 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
 
     /// The place of the only entry that can have this hash; none if there is none, or more than one.
     pub fn find_lone(&self, hash: u64) -> Option<Place> {
-        let (group, tag) = (KeyGroup::of(hash).index(), tag_of(hash));
+        let (shard, tag) = (shard_of(hash), tag_of(hash));
         let mut lone = None;
-        let second = self.indexes[group].find(tag, |entry| lone.replace(entry).is_some());
+        let second = self.indexes[shard].find(tag, |entry| lone.replace(entry).is_some());
         let entry = lone.filter(|_| second.is_none())?;
-        Some(Place { shard: group as u32, entry, tag })
+        Some(Place { shard: shard as u32, entry, tag })
     }
 
     /// The place of the entry, among those of this hash, that the test holds for.
@@ -176,20 +177,20 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
 
     #[inline]
     fn probe(&self, hash: u64, test: impl Fn(&K, &E, &S) -> bool) -> Option<Place> {
-        let (group, tag) = (KeyGroup::of(hash).index(), tag_of(hash));
+        let (shard, tag) = (shard_of(hash), tag_of(hash));
         let is_it = |entry: u32| {
             let entry = self.entries.get(entry);
-            entry.is_some_and(|entry| test(&entry.key, &entry.value, &self.spills[group]))
+            entry.is_some_and(|entry| test(&entry.key, &entry.value, &self.spills[group_of(shard)]))
         };
-        let entry = self.indexes[group].find(tag, is_it)?;
-        Some(Place { shard: group as u32, entry, tag })
+        let entry = self.indexes[shard].find(tag, is_it)?;
+        Some(Place { shard: shard as u32, entry, tag })
     }
 
     /// The entry at a place, and the spill of its shard.
     #[inline]
     pub fn at(&mut self, place: Place) -> (&mut E, &mut S) {
         let entry = self.entries.all[place.entry as usize].as_mut().expect("a place is that of an entry");
-        (&mut entry.value, &mut self.spills[place.shard as usize])
+        (&mut entry.value, &mut self.spills[group_of(place.shard as usize)])
     }
 
     /// The entry at a place, to look at.
@@ -201,7 +202,7 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// The entry at a place and the spill of its shard, to look at.
     #[inline]
     pub fn view(&self, place: Place) -> (&E, &S) {
-        (self.get(place), &self.spills[place.shard as usize])
+        (self.get(place), &self.spills[group_of(place.shard as usize)])
     }
 
     /// The places of all entries, by shard and, within one, by number.
@@ -232,7 +233,7 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
 
     /// How many keys have an entry.
     pub fn len(&self) -> usize {
-        self.fills.iter().map(|fill| fill.len).sum()
+        self.fills.iter().map(|fill| fill.len as usize).sum()
     }
 
     /// Whether none has.
@@ -325,8 +326,23 @@ fn prefetch_line(address: *const u8) {
     let _ = address;
 }
 
-/// A shard for each key group.
-const SHARDS: usize = KEY_GROUPS as usize;
+const GROUPS: usize = KEY_GROUPS as usize;
+
+/// Shards of a group.
+const SHARDS_EACH: usize = 8;
+
+const SHARDS: usize = GROUPS * SHARDS_EACH;
+
+// The group of a hash is in its top bits: a shard is of one group.
+#[inline]
+fn shard_of(hash: u64) -> usize {
+    (hash >> (u64::BITS - SHARDS.ilog2())) as usize
+}
+
+#[inline]
+fn group_of(shard: usize) -> usize {
+    shard / SHARDS_EACH
+}
 
 /// Free places asked for ahead of use.
 const AHEAD: usize = 8;
@@ -334,6 +350,7 @@ const AHEAD: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::KeyGroup;
     use std::collections::HashMap;
 
     #[test]
@@ -360,6 +377,16 @@ mod tests {
             let place = table.find(key.stable_hash(&mut scratch), &key).unwrap();
             assert_eq!(*table.at(place).0, value);
             assert_eq!(table.key_at(place), &key);
+        }
+    }
+
+    #[test]
+    fn a_shard_is_of_the_key_group_of_its_hashes() {
+        for group in 0..u64::from(KEY_GROUPS) {
+            for rest in [0, 1, u64::MAX >> 8, u64::MAX >> 7] {
+                let hash = group << 57 | rest;
+                assert_eq!(group_of(shard_of(hash)), KeyGroup::of(hash).index());
+            }
         }
     }
 
