@@ -22,6 +22,8 @@ mod interval;
 mod interval_kinds;
 #[path = "joins/late.rs"]
 mod late;
+#[path = "joins/newest.rs"]
+mod newest;
 #[path = "joins/regular.rs"]
 mod regular;
 #[path = "joins/rows.rs"]

@@ -60,16 +60,19 @@ fn a_temporal_join_that_corrects_and_one_of_facts() {
         expect![[r#"
             flow test
             ├─ sink leveled (json lines upsert, out/leveled.jsonl)                              changelog
-            │  └─ temporal join leveled on order_id [orders, levels], corrected for 5m          changelog
-            │     │  keeps orders: rows by key and time, until the watermark passes its time + 5m
-            │     │  keeps levels: rows by key and time, the newest at or before the watermark − 5m, and those after it
-            │     │  unmatched orders → sink without (json lines, out/without.jsonl)
-            │     │  late orders → sink late-orders (json lines, out/late-orders.jsonl)
-            │     ├─ ⇄ source orders (json lines, in/orders.jsonl)                              time placed_at, out of order ≤ 5s, idle 1m
-            │     └─ table levels by order_id, versions                                         changelog
-            │        │  keeps one row a key, as long as they stand
-            │        └─ ⇄ source levels (debezium, in/levels.jsonl)                             time since, out of order ≤ 1h
-            │           │  keeps levels: one row a key, as long as they stand
+            │  └─ changes                                                                       changelog
+            │     └─ table sink leveled by order_id                                             changelog
+            │        │  keeps rows by key, as long as they stand
+            │        └─ ⇄ temporal join leveled on order_id [orders, levels], corrected for 5m  changelog
+            │           │  keeps orders: rows by key and time, until the watermark passes its time + 5m
+            │           │  keeps levels: rows by key and time, the newest at or before the watermark − 5m, and those after it
+            │           │  unmatched orders → sink without (json lines, out/without.jsonl)
+            │           │  late orders → sink late-orders (json lines, out/late-orders.jsonl)
+            │           ├─ ⇄ source orders (json lines, in/orders.jsonl)                        time placed_at, out of order ≤ 5s, idle 1m
+            │           └─ table levels by order_id, versions                                   changelog
+            │              │  keeps one row a key, as long as they stand
+            │              └─ ⇄ source levels (debezium, in/levels.jsonl)                       time since, out of order ≤ 1h
+            │                 │  keeps levels: one row a key, as long as they stand
             ├─ sink levels (json lines upsert, out/levels.jsonl)                                changelog
             │  └─ changes                                                                       changelog
             │     └─ table levels by order_id (as above)
@@ -81,7 +84,7 @@ fn a_temporal_join_that_corrects_and_one_of_facts() {
                   └─ table payments by order_id, versions                                       changelog
                      └─ ⇄ latest_by_key                                                         changelog
                         └─ source payments (json lines, in/payments.jsonl)                      time paid_at, out of order ≤ 5s, idle 1m
-            stages: 6, exchanges: 4 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
+            stages: 7, exchanges: 5 (⇄ by the hash of the key; with one task a stage nothing is exchanged)
             warning: join leveled: the newest version of each key of `levels` is kept for ever, also of a key that was deleted, so its state grows with the keys; `.keep_versions(..)` ends that
             warning: join shipments-payments-temporal: the newest version of each key of `payments` is kept for ever, also of a key that was deleted, so its state grows with the keys; `.keep_versions(..)` ends that
             warning: source `levels` has no idleness: while one of its partitions is quiet, event time stands still, and no row comes out of join leveled; `idle = "1m"` beside its time ends that

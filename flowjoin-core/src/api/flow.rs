@@ -56,16 +56,34 @@ pub struct Output {
 }
 
 /// A key, as far as two can be told to be the same: by its type and its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct KeyMark {
     pub(crate) of: TypeId,
     pub(crate) name: String,
+    pub(crate) standing: Standing,
+}
+
+/// How many rows of a key stand, for who keeps the newest of each key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// One at the most.
+    One,
+    /// There may be several, but none is taken back for good while others stand: the newest change of a key is that of a
+    /// row that stands, if any does.
+    Newest,
+    /// There may be several, and the last change of a key may take one of them back.
+    Several,
 }
 
 impl KeyMark {
     /// The key of this type and name, if it has a name.
-    pub(crate) fn of<K: 'static>(name: &str) -> Option<KeyMark> {
-        (!name.is_empty()).then(|| KeyMark { of: TypeId::of::<K>(), name: name.to_string() })
+    pub(crate) fn of<K: 'static>(name: &str, standing: Standing) -> Option<KeyMark> {
+        (!name.is_empty()).then(|| KeyMark { of: TypeId::of::<K>(), name: name.to_string(), standing })
+    }
+
+    /// Whether two are of one key.
+    pub(crate) fn is_same(&self, other: &KeyMark) -> bool {
+        self.of == other.of && self.name == other.name
     }
 }
 
@@ -254,9 +272,10 @@ pub(crate) struct NewNode<'a> {
 }
 
 impl Output {
-    /// Whether all changes of a key of a sink come in order already.
+    /// Whether all changes of a key of a sink come in order already, and the newest is that of what stands.
     pub(crate) fn is_arranged_by<T>(&self, by_key: &ByKey<T>) -> bool {
-        self.keyed.as_ref().is_some_and(|mark| mark.of == by_key.of && mark.name == by_key.name)
+        let is_it = |mark: &KeyMark| mark.of == by_key.of && mark.name == by_key.name;
+        self.keyed.as_ref().is_some_and(|mark| is_it(mark) && mark.standing != Standing::Several)
     }
 
     pub(crate) fn edge(&self) -> crate::plan::Edge {

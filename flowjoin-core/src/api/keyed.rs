@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::exists::{Exists, NotExists};
-use super::flow::{KeyMark, NewNode, Output};
+use super::flow::{KeyMark, NewNode, Output, Standing};
 use super::input::{JoinsOn, MaybeOptional, Optional};
 use super::interval::{IntervalJoin, interval_join};
 use super::mode::{Append, AppendOnly, Changelog, Mode};
@@ -63,9 +63,9 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
         let flow = from.flow.clone();
         // Changes of one key that come by another key come from several tasks: what is taken back may come after what
         // replaces it.
-        let keyed = KeyMark::of::<K>(&label).filter(|mark| {
-            let in_order = from.keyed.as_ref() == Some(mark);
-            M::MODE == ChangeMode::Append || in_order
+        let keyed = KeyMark::of::<K>(&label, Standing::Newest).and_then(|mark| match M::MODE {
+            ChangeMode::Append => Some(mark),
+            ChangeMode::Changelog => from.keyed.clone().filter(|before| before.is_same(&mark)),
         });
         let out = flow.add(NewNode {
             name: "key_by".to_string(),

@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::flow::{Flow, Output};
+use super::flow::{Flow, KeyMark, Output, Standing};
 use super::input::Input;
 use super::stream::Stream;
 use super::unmatched::{Late, Unmatched};
@@ -13,6 +13,8 @@ use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
 use crate::op::joined::{Arrivals, Lateness, Shelf, Staged, Waiting, arrive, late_port, stage, unmatched_port};
+use crate::op::kernel::Kind;
+use crate::op::multi_join::OnExpiry;
 use crate::op::{Operator, Outbox, Port};
 use crate::plan::{Build, BuildCx, ChangeMode, Node, NodeId, Op, PortInfo};
 use crate::record::Data;
@@ -222,6 +224,7 @@ impl Placed {
             |input: &Input| input.mode == ChangeMode::Append || input.output.keyed.is_some() || !input.kind.shows();
         let keyed = draft.inputs.iter().find_map(|input| input.output.keyed.clone());
         let keyed = keyed.filter(|_| draft.inputs.iter().all(in_order));
+        let keyed = keyed.map(|mark| KeyMark { standing: standing(&op, &draft.inputs), ..mark });
         flow.fill(Node {
             id,
             name: name.clone(),
@@ -234,4 +237,30 @@ impl Placed {
         });
         Output { flow, from: id, port: Port::MAIN, label: name, keyed }
     }
+}
+
+// How many results of a key stand, and whether the last change of a key is that of one that does.
+fn standing(op: &Op, inputs: &[Input]) -> Standing {
+    let shown = |kind: Kind| kind.shows();
+    if inputs.iter().all(|input| input.unique_is_key || !input.kind.shows()) && !matches!(op, Op::WindowJoin { .. }) {
+        return Standing::One;
+    }
+    // One of several rows of a key goes for good. Where there is but one, or rows only have to exist, all results of the key
+    // go together.
+    let goes = |input: &Input| {
+        let several = input.output.keyed.as_ref().is_none_or(|mark| mark.standing == Standing::Several);
+        input.mode == ChangeMode::Changelog && input.kind.shows() && several
+    };
+    let is_newest = match op {
+        // A gap goes when it is filled, and what fills it comes. With conditions that need not be so for all of a key.
+        Op::MultiJoin { kinds, conditions, on_expiry, .. } => {
+            let changes = inputs.iter().any(|input| input.mode == ChangeMode::Changelog);
+            let tests = conditions.contains(&true) && (changes || !kinds.iter().copied().all(shown));
+            *on_expiry == OnExpiry::Silent && !inputs.iter().any(goes) && !tests
+        }
+        Op::IntervalJoin(spec) => spec.kinds.iter().copied().all(shown),
+        // What is corrected by key and time says nothing of the other results of the key.
+        _ => false,
+    };
+    if is_newest { Standing::Newest } else { Standing::Several }
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::flow::{KeyMark, NewNode, Output};
+use super::flow::{KeyMark, NewNode, Output, Standing};
 use super::keyed::KeyedStream;
 use super::mode::{Accepts, Append, Changelog, MergeMode, Mode};
 use super::table::in_order;
@@ -42,7 +42,7 @@ impl<T: Data, M: Mode> Stream<T, M> {
     where
         T: Keyed,
     {
-        self.out.keyed = KeyMark::of::<T::Key>(T::key_name());
+        self.out.keyed = KeyMark::of::<T::Key>(T::key_name(), Standing::One);
         self
     }
 
@@ -154,7 +154,12 @@ impl<T, M> Stream<T, M> {
         T: Data,
         M: Mode,
     {
-        let keyed = self.out.keyed.clone();
+        // Of several rows of a key the one that was kept may be taken back last.
+        let several = |mark: KeyMark| match mark.standing {
+            Standing::One => mark,
+            Standing::Newest | Standing::Several => KeyMark { standing: Standing::Several, ..mark },
+        };
+        let keyed = self.out.keyed.clone().map(several);
         let mut kept = self.apply("filter", Location::caller(), move |row, out| {
             if f(&row) {
                 out(row);
@@ -236,9 +241,11 @@ impl<T, M> Stream<T, M> {
 
     /// Sends the rows to a sink.
     ///
-    /// A sink that keeps the newest row of each key needs all changes of a key in order, from one task. A changelog that
-    /// is not arranged by that key (by its type and name) is therefore made a table on the way, as by
-    /// [`to_table`](Stream::to_table); explain shows it.
+    /// A sink that keeps the newest row of each key needs all changes of a key in order, from one task, and the last of them
+    /// from a row that stands. A changelog that is not arranged by that key, or of which several rows of a key can stand
+    /// and one of them be taken back, is therefore made a table on the way, as by [`to_table`](Stream::to_table); explain
+    /// shows it. A join arranges its results by its key, and that of a row is taken for the same by its type and name: a
+    /// `select` that puts another value under that name has to go through `to_table` by itself.
     #[track_caller]
     pub fn sink_to<S: Sink<T>>(self, sink: S)
     where

@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::flow::{Flow, KeyMark, NewNode, Output};
+use super::flow::{Flow, KeyMark, NewNode, Output, Standing};
 use super::input::{Input, JoinInput, JoinsOn, Optional};
 use super::keyed::{KeyedStream, Unique};
 use super::mode::{Accepts, Append, Changelog};
@@ -122,7 +122,7 @@ impl<T: Keyed> Table<T::Key, T> {
 
     /// The table as a keyed stream: an input of joins, with a time-to-live of its own if that is wanted.
     pub fn keyed(&self) -> KeyedStream<T::Key, T, Changelog> {
-        let keyed = KeyMark::of::<T::Key>(T::key_name());
+        let keyed = KeyMark::of::<T::Key>(T::key_name(), Standing::One);
         KeyedStream::arranged(Output { keyed, ..self.out.clone() }, Some(unique::<T>(true)))
     }
 

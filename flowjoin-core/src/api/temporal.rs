@@ -14,7 +14,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::arity::Rows2;
-use super::flow::{KeyMark, Output};
+use super::flow::{KeyMark, Output, Standing};
 use super::input::{Input, JoinInput, Optional};
 use super::keyed::KeyedStream;
 use super::mode::{Append, Changelog, Mode};
@@ -103,7 +103,7 @@ impl<T: Keyed> Versions<T> {
             );
             flow.report(message, place);
         }
-        let keyed = KeyMark::of::<T::Key>(T::key_name());
+        let keyed = KeyMark::of::<T::Key>(T::key_name(), Standing::One);
         debug_assert_eq!(port, crate::op::Port::MAIN, "a table is read by its main port");
         Versions { output: Output { flow, from, port: VERSIONS, label, keyed }, rows: PhantomData }
     }

@@ -1,7 +1,8 @@
 //! One watermark from several inputs.
 //!
 //! W is the least over the active inputs; a finished input counts as the end of time. When all that are left are
-//! idle, W is the greatest of theirs, and the merge itself is idle. W never goes back: an input that wakes behind it
+//! idle, W is the greatest of theirs, and the merge itself is idle. Once reading an input was stopped, W stays where it is,
+//! whatever the others say: rows that were not read are still to come, in another run. W never goes back: an input that wakes behind it
 //! either holds W where it is ([`Rejoin::AtOnce`], between the inputs of an operator) or is left out until it has
 //! caught up ([`Rejoin::AfterCatchUp`], between the channels of one exchange, where one slow sender among many must
 //! not stop the rest).
@@ -154,7 +155,7 @@ impl Merge {
             InputState::Finished => Some(Watermark::END),
             InputState::Stopped => None,
         };
-        let moved = frontier.filter(|&frontier| frontier > self.out);
+        let moved = frontier.filter(|&frontier| frontier > self.out && !self.is_stopped());
         self.out = moved.unwrap_or(self.out);
         let changed = (status != self.status).then_some(match status {
             InputState::Active => Progress::Active,
@@ -164,6 +165,11 @@ impl Merge {
         });
         self.status = status;
         Merged { watermark: moved, status: changed }
+    }
+
+    // What a stopped input still had to give may lie anywhere after the watermark: that the others go on tells nothing.
+    fn is_stopped(&self) -> bool {
+        self.inputs.iter().any(|input| input.state == InputState::Stopped)
     }
 
     // Active if any input is; else idle if any is; a stop anywhere keeps the end from being announced.
@@ -234,5 +240,28 @@ mod tests {
         merge.update(0, Progress::End);
         assert_eq!(merge.update(1, Progress::Stopped).status, Some(Progress::Stopped));
         assert_eq!(merge.watermark(), Watermark::at(EventTime::from_millis(4)));
+    }
+
+    #[test]
+    fn beside_a_stopped_input_no_other_moves_the_watermark() {
+        for rejoin in [Rejoin::AtOnce, Rejoin::AfterCatchUp] {
+            for was_idle in [false, true] {
+                let mut merge = Merge::new(3, rejoin);
+                (0..3).for_each(|input| {
+                    merge.update(input, at(3));
+                });
+                if was_idle {
+                    merge.update(0, Progress::Idle);
+                }
+                merge.update(0, Progress::Stopped);
+                for (input, progress) in [(1, at(7)), (2, at(9)), (1, Progress::Idle), (2, Progress::Idle)] {
+                    assert_eq!(moved(merge.update(input, progress)), None, "{input} {progress:?}");
+                }
+                merge.update(1, Progress::End);
+                let last = merge.update(2, Progress::End);
+                assert_eq!(last, Merged { watermark: None, status: Some(Progress::Stopped) });
+                assert_eq!(merge.watermark(), Watermark::at(EventTime::from_millis(3)));
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@
 use super::{AnyPage, EventStamp, Holdings, ReadFrom, Refused, Stamp, Standing, Taken};
 use crate::batch::{AnyBatch, Batch};
 use crate::change::RowKind;
+use crate::error::TimeError;
 use crate::io::{Moved, MovedTo, Page, Patch, TableChange, WholeChange};
 use crate::key::Key;
 use crate::record::{Event, Keyed};
@@ -43,16 +44,22 @@ impl<T: Event + Keyed> Stamping<'_, T> {
                 let time = self.time_of(&row)?;
                 self.put(row, time);
             }
-            TableChange::Delete { key, time, row } => self.delete(key, row, self.told(time)),
+            TableChange::Delete { key, time, row } => {
+                let time = self.told(time)?;
+                self.delete(key, row, time);
+            }
             // A change without a key changes nothing, and is counted as such behind the exchange.
-            TableChange::Patch { key, time, .. } if key.is_null() => self.delete(key, None, self.told(time)),
+            TableChange::Patch { key, time, .. } if key.is_null() => {
+                let time = self.told(time)?;
+                self.delete(key, None, time);
+            }
             TableChange::Patch { key, time, patch } => {
-                let (row, time) = self.patched((&key, &key), &patch, self.told(time))?;
+                let (row, time) = self.patched((&key, &key), &patch, self.told(time)?)?;
                 self.put(row, time);
             }
             TableChange::Move(moved) => {
                 let Moved { from, row: gone, time, to } = *moved;
-                let left = self.told(time);
+                let left = self.told(time)?;
                 // What is known to be gone already is not deleted once more.
                 let leaves = self.stamp.standing.as_mut().is_none_or(|standing| standing.holds(&from));
                 let (row, came) = match to {
@@ -65,10 +72,11 @@ impl<T: Event + Keyed> Stamping<'_, T> {
                 self.put(row, came);
             }
             TableChange::Truncate { time } => {
+                let time = self.told(time)?;
                 if let Some(standing) = &mut self.stamp.standing {
                     standing.truncate();
                 }
-                self.push(WholeChange::Truncate, self.told(time));
+                self.push(WholeChange::Truncate, time);
             }
         }
         Ok(())
@@ -79,13 +87,17 @@ impl<T: Event + Keyed> Stamping<'_, T> {
         time.map_err(|error| Refused::time(row, &error))
     }
 
-    // The time of a change that has no row to say it.
-    fn told(&self, time: Option<EventTime>) -> EventTime {
+    // The time of a change that has no row to say it. It is believed no more than that of a row.
+    fn told(&self, time: Option<EventTime>) -> Result<EventTime, Refused> {
         let strategy = &self.stamp.rows.strategy;
-        let known = time.filter(|&time| !strategy.beyond_future(time, self.now));
-        match strategy.field() {
-            Some(_) => known.or(self.generator.newest()).unwrap_or(EventTime::MIN),
-            None => self.now.as_event_time(),
+        let Some(field) = strategy.field() else { return Ok(self.now.as_event_time()) };
+        match time {
+            Some(time) if strategy.beyond_future(time, self.now) => {
+                let error = TimeError::in_the_future(field, time, self.now.as_event_time());
+                Err(Refused { reason: error.to_string(), raw: Vec::new() })
+            }
+            Some(time) => Ok(time),
+            None => Ok(self.generator.newest().unwrap_or(EventTime::MIN)),
         }
     }
 
