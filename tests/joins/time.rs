@@ -112,3 +112,22 @@ fn a_join_is_not_idle_while_it_holds_rows_whose_gaps_are_told_at_the_end() {
         assert_eq!((seconds(&t), t.figures("last").accounts[0].late), (600, 0));
     }
 }
+
+#[test]
+fn where_reading_an_input_was_stopped_event_time_stays_whatever_the_others_say() {
+    for tasks in [1, 4] {
+        for stopped in ["a", "b"] {
+            let other = if stopped == "a" { "b" } else { "a" };
+            let mut t = TestFlow::parallel(tasks, |flow| {
+                let [a, b] = ["a", "b"].map(|name| flow.stream::<Row>(TestSource::new(name)).key_by(|row| row.key));
+                let join = a.optional().interval_join(b.optional()).between(secs(0), secs(10)).named("j");
+                let gap = |row: Option<&Row>| row.map(|row| row.at);
+                join.select(move |a, b| (gap(a), gap(b))).sink_to(TestSink::new("out"));
+            });
+            t.send("a", row(0)).send("b", row(30)).say(stopped, Progress::Stopped);
+            t.send(other, row(500)).watermark(other, row(900).at).say(other, Progress::Idle).send(other, row(950));
+            t.end(other);
+            assert_eq!(t.text("out"), "", "`{stopped}` may still have a partner for any of them");
+        }
+    }
+}

@@ -456,3 +456,33 @@ fn a_patch_that_fits_no_row_is_a_dead_letter_with_its_line_and_the_record() {
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+// What stands behind the record is not known, so nothing is said that needs to know it: no gap, and no older version.
+#[test]
+fn behind_a_bad_record_no_other_input_moves_event_time() {
+    let folder = folder("event-time");
+    let file = |name: &str, lines: Vec<String>| {
+        let path = folder.join(name);
+        std::fs::write(&path, lines.join("\n")).expect("its own folder can be written to");
+        path
+    };
+    let line = |id: u64, at: u64| format!(r#"{{"id":{id},"at":{}}}"#, 1_000 * at);
+    let rows = || (1..2_000).map(|n| line(n, 300 * n));
+    let with_bad = || rows().take(5).chain(["bad".to_string()]).chain(rows().skip(5)).collect();
+    let [good, bad] = [file("good.jsonl", rows().collect()), file("bad.jsonl", with_bad())];
+    let mut config = quiet(1);
+    for (tasks, page_rows) in [(1, 20), (1, 4_096), (4, 20), (4, 4_096)] {
+        (config.parallelism, config.page_rows) = (tasks, page_rows);
+        let (pairs, alone) = (MemorySink::new("pairs"), MemorySink::new("alone"));
+        let flow = Flow::new("test");
+        let left = |flow: &Flow, name: &str, path: &PathBuf| flow.stream::<Left>(JsonLines::file(path).named(name));
+        let (a, b) = (left(&flow, "a", &bad).keyed(), left(&flow, "b", &good).keyed());
+        let full = a.clone().optional().interval_join(b.clone().optional()).between(secs(0), millis(5));
+        full.select(|a, b| (a.map(|a| a.id), b.map(|b| b.id))).sink_to(pairs.clone());
+        b.where_not_exists(a).tumbling(millis(10)).into_rows().map(|b| b.id).sink_to(alone.clone());
+        let error = run(async { flow.start(config.clone())?.wait().await }).expect_err("a record is bad");
+        assert!(error.to_string().contains("bad.jsonl:6"), "{error}");
+        let gaps: Vec<_> = pairs.rows().into_iter().filter(|pair| pair.0 != pair.1).collect();
+        assert_eq!((gaps, alone.rows()), (Vec::new(), Vec::<u64>::new()), "{tasks} tasks, pages of {page_rows}");
+    }
+}
