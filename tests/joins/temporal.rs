@@ -4,6 +4,7 @@ use super::script::*;
 use expect_test::expect;
 use flowjoin::io::{Patch, TableChange};
 use flowjoin::prelude::*;
+use flowjoin_testkit::{TestFlow, TestSink, TestSource};
 
 fn told(probe: &Row, version: Option<&Row>) -> String {
     format!("{} {}", probe.name, name(version))
@@ -387,4 +388,34 @@ fn a_row_that_is_told_in_part_is_a_version_of_its_own_and_all_can_be_deleted_at_
     t.send_all("a", vec![row("p19", 19), row("p20", 20), row("p30", 30)]);
     t.end_all();
     assert_eq!(t.text("out"), "+I p19 v10\n+I p20 v10+\n+I p30 -");
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, Event, Keyed)]
+#[event(time = at)]
+struct Dated {
+    #[key]
+    id: u64,
+    at: EventTime,
+}
+
+// The clock of the test stands at 0, and rows may be a day ahead of it.
+#[test]
+fn a_delete_too_far_ahead_of_the_clock_is_a_bad_record_as_a_row_is() {
+    let far = EventTime::from_millis(1_700_000_000_000_000);
+    let changes = [
+        TableChange::Delete { key: 1, time: Some(far), row: None },
+        TableChange::Truncate { time: Some(far) },
+        TableChange::Put(Dated { id: 1, at: far }),
+    ];
+    for change in changes {
+        let mut t = TestFlow::new(|flow| {
+            flow.table::<Dated>(TestSource::new("dated")).sink_to(TestSink::new("out"));
+        });
+        t.put("dated", Dated { id: 1, at: EventTime::from_millis(1_000) });
+        assert_eq!(t.text("out"), "+I id 1, at 1970-01-01T00:00:01.000Z");
+        t.change_all("dated", vec![change.clone()]);
+        let bad = t.take_bad();
+        assert!(matches!(&bad[..], [bad] if bad.reason.contains("too far ahead of the clock")), "{change:?}: {bad:?}");
+        assert_eq!((t.text("out"), t.figures("dated").accounts[0].bad), (String::new(), 0), "{change:?}");
+    }
 }
