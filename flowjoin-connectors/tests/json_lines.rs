@@ -427,3 +427,20 @@ fn csv_that_is_read_as_json_says_how_to_open_it() {
         all.reasons().iter().map(|reason| reason.contains("open the file with `Csv::file(path)`")).collect();
     assert_eq!(hinted, [true, true, true, false, false], "{:?}", all.reasons());
 }
+
+// The shortest text of a double is that of no other, by the definition of what `{}` prints.
+#[test]
+fn a_float_is_the_number_that_stands_there() {
+    let mut seed = 1u64;
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        f64::from_bits(seed)
+    };
+    let ordinary = (0..5_000).map(|n| f64::from(n) * 7.0 / 61.0 + 0.922_188_562_469_887_5);
+    let floats: Vec<f64> = (0..5_000).map(|_| next()).filter(|float| float.is_finite()).chain(ordinary).collect();
+    let text: Vec<String> = floats.iter().map(f64::to_string).collect();
+    let directory = Directory::new();
+    let all: Read<f64> = read(&JsonLines::file(directory.write("floats.jsonl", text.join("\n"))));
+    assert!(all.rows.iter().zip(&floats).all(|(read, float)| read.to_bits() == float.to_bits()));
+    assert_eq!(all.rows.len(), floats.len());
+}
