@@ -268,16 +268,30 @@ impl std::str::FromStr for EventTime {
         match parsed {
             // Rounds towards the past, so that times before the epoch keep their order.
             Ok(at) => Ok(EventTime(at.as_nanosecond().div_euclid(1_000_000) as i64)),
-            Err(_) => Err(TimeParseError { text: text.to_string() }),
+            Err(_) => read_civil(text.trim()).ok_or_else(|| TimeParseError { text: text.to_string() }),
         }
     }
 }
+
+// Timestamps end a day before the calendar does, so that they have a date in every zone. `9999-12-31` is what many write
+// for a time that never comes.
+fn read_civil(text: &str) -> Option<EventTime> {
+    let pieces = jiff::fmt::temporal::Pieces::parse(text).ok()?;
+    let offset = pieces.to_numeric_offset()?.seconds();
+    let nanos = pieces.date().to_datetime(pieces.time()?).duration_since(EPOCH).as_nanos();
+    Some(EventTime((nanos.div_euclid(1_000_000) - i128::from(offset) * 1_000) as i64))
+}
+
+const EPOCH: jiff::civil::DateTime = jiff::civil::DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 impl fmt::Display for EventTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {
             Ok(at) => write!(f, "{at:.3}"),
-            Err(_) => write!(f, "{}", self.0),
+            Err(_) => match EPOCH.checked_add(jiff::SignedDuration::from_millis(self.0)) {
+                Ok(at) => write!(f, "{at:.3}Z"),
+                Err(_) => write!(f, "{}", self.0),
+            },
         }
     }
 }
@@ -341,7 +355,7 @@ impl fmt::Debug for Span {
 
 impl Serialize for EventTime {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if serializer.is_human_readable() && jiff::Timestamp::from_millisecond(self.0).is_ok() {
+        if serializer.is_human_readable() && EPOCH.checked_add(jiff::SignedDuration::from_millis(self.0)).is_ok() {
             serializer.collect_str(self)
         } else {
             serializer.serialize_i64(self.0)
@@ -413,6 +427,23 @@ mod tests {
         assert!(serde_json::from_str::<EventTime>("18446744073709551615").is_err());
         assert!(serde_json::from_str::<EventTime>("\"yesterday\"").is_err());
         assert_eq!("1969-12-31T23:59:59.9999Z".parse::<EventTime>().unwrap().as_millis(), -1);
+    }
+
+    // Reckoned by hand: the last second of the calendar is 253,402,300,799 seconds after the epoch.
+    #[test]
+    fn times_of_the_last_days_of_the_calendar_are_read_and_written() {
+        let last = EventTime::from_millis(253_402_300_799_000);
+        for text in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59+00:00", "9999-12-31T22:29:59-01:30"] {
+            assert_eq!(text.parse::<EventTime>(), Ok(last), "{text}");
+        }
+        assert_eq!(last.to_string(), "9999-12-31T23:59:59.000Z");
+        assert_eq!(serde_json::to_string(&last).unwrap(), "\"9999-12-31T23:59:59.000Z\"");
+        let before = EventTime::from_millis(-62_135_596_800_001);
+        assert_eq!(before.to_string().parse::<EventTime>(), Ok(before));
+        assert_eq!(EventTime::from_millis(253_402_300_800_000).to_string(), "253402300800000");
+        for text in ["9999-12-31", "9999-12-31T23:59:59", "9999-12-32T00:00:00Z", "10000-01-01T00:00:00Z"] {
+            assert!(text.parse::<EventTime>().is_err(), "{text}");
+        }
     }
 
     #[test]
