@@ -6,8 +6,8 @@ CARGO ?= cargo
 # Writes 200,000 orders with their payments and shipments, and joins them.
 demo:
 	$(CARGO) build --release --package flowjoin-examples --example demo_data --example fulfilment
-	$(CARGO) run --quiet --release --example demo_data -- examples/out/in
-	$(CARGO) run --quiet --release --example fulfilment -- examples/out/in examples/out
+	$(CARGO) run --quiet --release --package flowjoin-examples --example demo_data -- examples/out/in
+	$(CARGO) run --quiet --release --package flowjoin-examples --example fulfilment -- examples/out/in examples/out
 	@wc -l examples/out/*.jsonl
 
 # Counts the demo's outputs anew, from its inputs alone.

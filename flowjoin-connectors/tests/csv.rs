@@ -109,8 +109,8 @@ fn records_that_are_not_rows_are_bad_and_name_the_field() {
 
 #[test]
 fn a_column_that_is_not_there_is_named_with_those_that_are() {
-    let all = orders("id;amount;note\n1;2;x\n");
-    assert_eq!(all.reasons(), ["2: missing field `id`; the header has `id;amount;note`"]);
+    let all = orders("ident,amount,note\n1,2,x\n");
+    assert_eq!(all.reasons(), ["2: missing field `id`; the header has `ident`, `amount`, `note`"]);
     let all = orders("id,note\n1,x\n");
     assert_eq!(all.reasons(), ["2: missing field `amount`; the header has `id`, `note`"]);
 }
@@ -264,4 +264,18 @@ fn gzip_that_ends_in_the_middle_gives_the_rows_before_and_one_bad_record() {
     assert!(together.reasons()[0].contains("the record begins with a byte-order mark"), "{:?}", together.reasons());
     let hidden = read::<Order>(&Csv::file(directory.write("orders.csv", &whole))).error();
     assert!(hidden.contains("give it a name that ends in `.gz`"), "{hidden}");
+}
+
+#[test]
+fn a_header_without_any_column_of_the_row_is_refused_with_or_without_rows() {
+    for (text, first) in [("a,b,c", "a,b,c"), ("7,8,x\n", "7,8,x"), ("id;amount;note\n1;2;x\n", "id;amount;note")] {
+        let directory = Directory::new();
+        let csv = Csv::file(directory.write("orders.csv", text));
+        let Err(error) = StreamSource::<Order>::open(&csv, 0) else { panic!("{text:?} is read") };
+        let error = error.to_string();
+        assert!(error.contains(&format!("is `{first}`, and none of these is a column of the row (id, amount, note)")));
+        assert!(error.contains("`.headers([..])`") && error.contains("`.delimiter(..)`"), "{error}");
+    }
+    // One column of it is enough to say that it is a header.
+    assert_eq!(orders("note,other\n").rows, []);
 }

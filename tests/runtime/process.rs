@@ -25,6 +25,10 @@ fn program() {
             let join = lefts.keyed().join(rights.keyed()).ttl(hours(1)).named("join");
             join.select(|a, b| (a.id, b.id)).sink_to(JsonLines::sink(folder.join("pipe")));
         }
+        "printing" => flow
+            .stream(Generate::new("lefts", left).count(2))
+            .map(|left| left.id)
+            .sink_to(JsonLines::sink("/dev/stdout")),
         _ => pairs(&flow, &folder),
     }
     let mut config = quiet(2);
@@ -191,5 +195,26 @@ fn ctrl_c_ends_a_flow_that_waits_for_a_pipe() {
     assert!(told.contains("\nError: stopped before its sources had ended; "), "{told}");
     assert_eq!(std::fs::read_to_string(&out).expect("the file is there"), rows, "{told}");
     drop(writer);
+    std::fs::remove_dir_all(folder).expect("its own folder can be removed");
+}
+
+#[cfg(unix)]
+#[test]
+fn rows_on_the_output_of_the_process_stand_behind_what_is_there() {
+    let folder = folder("printing");
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let path = folder.join("out");
+    let mut file = std::fs::File::create(&path).expect("a file can be made");
+    file.write_all(b"before\n").expect("it can be written to");
+    let output = file.try_clone().expect("it can be shared");
+    let status = child("printing", &folder).stdout(output).stderr(Stdio::null()).status().expect("the child runs");
+    assert!(status.success());
+    file.write_all(b"after\n").expect("it can be written to");
+    let text = std::fs::read_to_string(&path).expect("it is there");
+    let lines: Vec<&str> = text.lines().collect();
+    // The child is a test, which says so on its output too.
+    let at = |line: &str| lines.iter().position(|other| other.ends_with(line));
+    let places = ["before", "0", "1", "after"].map(at);
+    assert!(places.is_sorted() && places[0] == Some(0) && places[3] == Some(lines.len() - 1), "{text}");
     std::fs::remove_dir_all(folder).expect("its own folder can be removed");
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use csv::ByteRecord;
 use flowjoin_core::io::{BadRecords, Endpoint, Reader, StreamSource};
+use flowjoin_core::names::field_names;
 use flowjoin_core::{Data, IoError};
 
 use super::csv_records::{Record, Records};
@@ -113,13 +114,17 @@ impl Csv {
         self
     }
 
-    fn decoder<T>(&self, path: &Path) -> Result<CsvDecode<T>, IoError> {
+    fn decoder<T: Data>(&self, path: &Path) -> Result<CsvDecode<T>, IoError> {
         let mut records = Records::open(path, self.delimiter, self.files.record_bytes_max)?;
         let mut damaged = None;
         let headers = match &self.headers {
             Some(headers) => headers.clone(),
             None => match records.next() {
-                Ok(Some(record)) => header_names(path, &record)?,
+                Ok(Some(record)) => {
+                    let names = header_names(path, &record)?;
+                    expect_columns::<T>(path, &names)?;
+                    names
+                }
                 Ok(None) => Vec::new(),
                 Err(Failure::Io(error)) => return Err(error),
                 Err(failure @ Failure::Damaged { .. }) => {
@@ -158,6 +163,23 @@ fn header_names(path: &Path, record: &Record<'_>) -> Result<Vec<String>, IoError
     }
     let names = record.fields.iter().map(|name| std::str::from_utf8(name).map(|name| name.trim().to_string()));
     names.collect::<Result<_, _>>().map_err(|_| unreadable("is not UTF-8; write the file anew as UTF-8"))
+}
+
+// A header without any column of the row is the header of something else, or none: all that follows would be bad, or where
+// nothing follows be missed in silence.
+fn expect_columns<T: Data>(path: &Path, header: &[String]) -> Result<(), IoError> {
+    let Some(columns) = field_names::<T>().filter(|columns| !columns.is_empty()) else { return Ok(()) };
+    if header.iter().any(|name| columns.contains(&name.as_str())) {
+        return Ok(());
+    }
+    Err(IoError::new(format!(
+        "the first line of `{}` is `{}`, and none of these is a column of the row ({}); if the file has no header, give \
+         its names with `.headers([..])`, and if something else than `,` stands between its fields, say so with \
+         `.delimiter(..)`",
+        path.display(),
+        header.join(","),
+        columns.join(", ")
+    )))
 }
 
 struct CsvDecode<T> {

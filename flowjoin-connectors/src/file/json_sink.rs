@@ -15,8 +15,8 @@ use super::shared::{SharedFile, SharedWriter, only_inserts};
 /// Writes each row as a line of JSON; made by [`JsonLines::sink`](crate::JsonLines::sink). Takes inserts only.
 ///
 /// The file is emptied when a run begins and directories above it are created; a name that ends in `.gz` means gzip.
-/// All tasks write to the one file, whole lines, in no order between tasks. A float that is not a number is written as
-/// `null`, as JSON has no word for it.
+/// All tasks write to the one file, whole lines, in no order between tasks. `/dev/stdout` is the output of the process, which
+/// is not emptied. A float that is no number or infinite is written as `null`, as JSON has no word for it.
 ///
 /// ```
 /// use flowjoin_connectors::JsonLines;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+#[cfg(unix)]
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -152,9 +154,13 @@ pub(super) fn refuse_gzip(path: &Path, first: &[u8]) -> Result<(), IoError> {
     Ok(())
 }
 
-/// Creates a file and the directories above it; one that is there is emptied.
+/// Creates a file and the directories above it; one that is there is emptied. What is the output of the process itself is
+/// written on where that is, as others write to it too.
 pub(super) fn create(path: &Path) -> Result<File, IoError> {
     let what = || format!("cannot write `{}`", path.display());
+    if let Some(output) = own_output(path) {
+        return output.map(File::from).map_err(|cause| IoError::caused(what(), cause));
+    }
     if path.is_dir() {
         return Err(IoError::new(format!("{}: it is a directory; name a file in it", what())));
     }
@@ -171,6 +177,21 @@ pub(super) fn create(path: &Path) -> Result<File, IoError> {
         file.set_len(0).map_err(|cause| IoError::caused(what(), cause))?;
     }
     Ok(file)
+}
+
+// The output that a path means, if it is one of the process. To open it anew would begin at its first byte.
+#[cfg(unix)]
+fn own_output(path: &Path) -> Option<io::Result<OwnedFd>> {
+    match path.to_str()? {
+        "/dev/stdout" | "/dev/fd/1" | "/proc/self/fd/1" => Some(io::stdout().as_fd().try_clone_to_owned()),
+        "/dev/stderr" | "/dev/fd/2" | "/proc/self/fd/2" => Some(io::stderr().as_fd().try_clone_to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(not(unix))]
+fn own_output(_: &Path) -> Option<io::Result<File>> {
+    None
 }
 
 /// Whether the name says that the file is gzip.
