@@ -371,9 +371,9 @@ fn two_steps_of_one_name() {
         },
         expect![[r#"
             at `stream(JsonLines::file("in/orders.jsonl"))`
-              there is another source named `orders`, at PLACE a name is the identity of its state and figures; call `.named("…")` on one of them
+              there is another source named `orders`, at PLACE a name is the identity of its state and figures; call `.named("…")` on one of them, or open it once and `.clone()` it, which reads it once for all
             at `stream(JsonLines::file("in/payments.jsonl"))`
-              there is another source named `payments`, at PLACE a name is the identity of its state and figures; call `.named("…")` on one of them
+              there is another source named `payments`, at PLACE a name is the identity of its state and figures; call `.named("…")` on one of them, or open it once and `.clone()` it, which reads it once for all
             at `join(payments(flow).keyed())`
               there is another join named `orders-payments-join`, at PLACE a name is the identity of its state and figures; call `.named("…")` on one of them
             at `sink_to(MemorySink::new("out"));`

@@ -13,8 +13,9 @@ pub fn clash(endpoints: &[Endpoint]) -> Option<String> {
         for (other, second, writes) in &used[index + 1..] {
             if *writes == "writes" && is_same(path, second) {
                 return Some(format!(
-                    "`{}` would be lost: `{}` {does} it and `{}` writes to it; give one of them another file",
+                    "`{}` would be lost: {} `{}` {does} it and sink `{}` writes to it; give one of them another file",
                     second.display(),
+                    if *does == "reads" { "source" } else { "sink" },
                     one.name,
                     other.name
                 ));
@@ -95,7 +96,7 @@ mod tests {
             let source = Endpoint::new("file", "in").reading([input.clone()]);
             let sink = Endpoint::new("file", "out").writing([name]);
             let clash = clash(&[sink, source]).unwrap();
-            assert!(clash.contains("`in` reads it and `out` writes to it"), "{clash}");
+            assert!(clash.contains("source `in` reads it and sink `out` writes to it"), "{clash}");
         }
         std::fs::remove_dir_all(folder).unwrap();
     }

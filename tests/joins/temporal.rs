@@ -319,7 +319,7 @@ fn what_can_be_corrected_comes_out_unmatched_when_it_no_longer_can() {
 #[test]
 fn facts_make_a_table_of_versions() {
     let flow = |flow: &Flow| {
-        let facts = flow.stream::<Row>(flowjoin_testkit::TestSource::new("f"));
+        let facts = flow.stream::<Row>(TestSource::new("f"));
         let join = rows(flow, "a").temporal_join(facts.latest_by_key()).named("j");
         join.select(|a, f| told(a, Some(f))).sink_to(sink("out"));
     };
@@ -364,8 +364,8 @@ fn the_ends_of_time_are_ordinary_times() {
 
 #[test]
 fn a_row_that_is_told_in_part_is_a_version_of_its_own_and_all_can_be_deleted_at_once() {
-    let mut t = flowjoin_testkit::TestFlow::parallel(4, |flow| {
-        let versions = flow.table::<Row>(flowjoin_testkit::TestSource::new("t").with_patches());
+    let mut t = TestFlow::parallel(4, |flow| {
+        let versions = flow.table::<Row>(TestSource::new("t").with_patches());
         rows(flow, "a").temporal_join(versions.optional()).select(told).sink_to(sink("out"));
     });
     let row = |name: &str, at: i64| Row { key: Some(1), name: name.to_string(), at: EventTime::from_millis(at) };

@@ -120,7 +120,11 @@ fn a_check_tells_what_is_wrong_and_what_is_warned_of() {
     assert!(out.contains("warning: ") && out.ends_with("the flow `pairs` can be run, with warnings: 2\n"), "{out}");
     for (words, variables, told) in [
         ("check sinkless", &[][..], "error: "),
-        ("check clashing", &[], "error: `lefts.jsonl` would be lost: `lefts` reads it and `pairs` writes to it; "),
+        (
+            "check clashing",
+            &[],
+            "error: `lefts.jsonl` would be lost: source `lefts` reads it and sink `pairs` writes to it; ",
+        ),
         ("check --parallelism 0", &[], "error: --parallelism: parallelism must be above zero\n"),
         ("check --linger -5ms", &[], "error: --linger: linger is -5ms, and time does not go back\n"),
         ("check", &[("FLOWJOIN_PAGE_ROWS", "many")], "error: FLOWJOIN_PAGE_ROWS is `many`; it takes a number of rows"),

@@ -58,8 +58,13 @@ fn equal_names(nodes: &[Node]) -> Vec<PlanError> {
                 node,
                 format!(
                     "there is another {kind} named `{}`, at {}: a name is the identity of its state and figures; call \
-                     `.named(\"…\")` on one of them",
-                    node.name, other.declared_at
+                     `.named(\"…\")` on one of them{}",
+                    node.name,
+                    other.declared_at,
+                    match kind {
+                        "source" => ", or open it once and `.clone()` it, which reads it once for all",
+                        _ => "",
+                    }
                 ),
             )),
         }
