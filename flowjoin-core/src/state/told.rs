@@ -30,7 +30,7 @@ struct Stretch {
     extent: Extent,
 }
 
-/// For each member of a session the first stretch that it is in, or [`NONE`].
+/// For each member of a session the first stretch that it is in, or none.
 #[derive(Debug)]
 pub struct FirstStretches(Vec<usize>);
 
