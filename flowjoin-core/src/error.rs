@@ -139,6 +139,15 @@ impl OpError {
         OpError { message }
     }
 
+    /// A result of a join has another key than it was joined on, and `by` goes by that one.
+    pub fn other_key(differs: &str, by: &str) -> OpError {
+        let message = format!(
+            "a result {differs}, although the key has the name of that of the join: {by}, and would keep \
+             wrong rows; put `.to_table()` behind the join, which arranges the rows by their own key"
+        );
+        OpError { message }
+    }
+
     /// More rows than a task can number.
     pub fn too_many_rows() -> OpError {
         OpError { message: "a task holds more than 2^30 rows of one input; use a TTL or more parallelism".to_string() }

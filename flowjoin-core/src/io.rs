@@ -4,7 +4,7 @@
 //! readers and writers are async, and only a runtime calls them: the test driver feeds and empties a flow without.
 
 pub(crate) mod aligned;
-mod by_key;
+pub(crate) mod by_key;
 pub mod erased;
 mod raws;
 mod table;

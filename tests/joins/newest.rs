@@ -156,3 +156,94 @@ fn a_filter_keeps_what_comes_back_of_one_of_two_results_only() {
         &[L(1, 10, 0), L(1, 11, 1), R(1, 20, 2)],
     );
 }
+
+// What is under the name of the key of the join is another value.
+fn renamed(left: &Left, right: Option<&Right>) -> Result {
+    Result { order: left.order % 2, ..result(left, right) }
+}
+
+// Plays two orders that become one, and gives what the flow stops with.
+fn stopped_by(build: impl Fn(&Flow)) -> String {
+    let mut told = Vec::new();
+    for parallelism in [1, 4] {
+        let play = || {
+            let mut t = TestFlow::parallel(parallelism, &build);
+            for order in [1, 3] {
+                play(&mut t, &L(order, 10 + order, 5));
+                play(&mut t, &R(order, 20 + order, 5));
+            }
+            play(&mut t, &Time(1_000));
+        };
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(play)).expect_err("it stops");
+        told.push(panicked.downcast_ref::<String>().expect("with a message").clone());
+    }
+    assert_eq!(told[0], told[1]);
+    told.remove(0)
+}
+
+#[track_caller]
+fn says(told: &str, by: &str) {
+    assert!(told.contains("has the key 1, and is made of rows with the key 3"), "{told}");
+    assert!(told.contains(by) && told.contains(".to_table()"), "{told}");
+}
+
+#[test]
+fn another_value_under_the_name_of_the_key_stops_the_flow_before_a_sink_by_it() {
+    let newest = || JsonLines::upsert("newest.jsonl").named("newest");
+    let told = stopped_by(|flow| {
+        let join = left(flow).join(right(flow).optional()).keep_forever();
+        join.select(renamed).sink_to(newest());
+    });
+    says(&told, "the sink `newest`");
+    let told = stopped_by(|flow| {
+        let join = left(flow).interval_join(right(flow).optional().emit(Eager)).between(secs(0), secs(9));
+        join.select(renamed).sink_to(newest());
+    });
+    says(&told, "the sink `newest`");
+    let told = stopped_by(|flow| {
+        let rights = flow.stream::<Right>(TestSource::new("right")).latest_by_key();
+        let lefts = flow.stream::<Left>(TestSource::new("left")).latest_by_key();
+        lefts.join(rights.optional()).keep_forever().select(renamed).filter(|row| row.left > 0).sink_to(newest());
+    });
+    says(&told, "the sink `newest`");
+}
+
+#[test]
+fn another_value_under_the_name_of_the_key_stops_the_flow_before_a_join_by_it() {
+    let told = stopped_by(|flow| {
+        let rights = right(flow);
+        let first = left(flow).join(rights.clone().optional()).keep_forever().select(renamed);
+        let second = first.keyed().join(rights.optional()).keep_forever();
+        second.select(|row, _| row.clone()).sink_to(TestSink::new("out"));
+    });
+    says(&told, "`key_by`");
+}
+
+#[test]
+fn another_value_under_the_name_of_the_key_is_in_order_behind_a_table_and_where_nobody_goes_by_it() {
+    for parallelism in [1, 4] {
+        let mut t = TestFlow::parallel(parallelism, |flow| {
+            let rights = right(flow);
+            let join = left(flow).join(rights.clone().optional()).keep_forever().select(renamed);
+            join.clone().sink_to(TestSink::new("all"));
+            join.clone()
+                .key_by(|row| row.left)
+                .join(rights)
+                .keep_forever()
+                .into_tuples()
+                .sink_to(TestSink::new("by left"));
+            join.to_table().sink_to(JsonLines::upsert("newest.jsonl").named("newest"));
+        });
+        for order in [1, 3] {
+            play(&mut t, &L(order, 10 + order, 0));
+            play(&mut t, &R(order, 20 + order, 0));
+        }
+        let mut all = ChangelogChecker::new();
+        all.apply_all(t.take_changes::<Result>("all")).expect("a legal changelog");
+        let mut newest = ChangelogChecker::new();
+        newest.apply_all(t.take_changes::<Result>("newest")).expect("a legal changelog");
+        let rows: Vec<Result> = newest.standing().into_keys().cloned().collect();
+        assert_eq!(rows.len(), 1, "one key, one row");
+        assert!(all.standing().contains_key(&rows[0]), "{rows:?} is one that stands");
+    }
+}

@@ -122,7 +122,7 @@ impl Csv {
             None => match records.next() {
                 Ok(Some(record)) => {
                     let names = header_names(path, &record)?;
-                    expect_columns::<T>(path, &names)?;
+                    expect_columns::<T>(path, &names, self.delimiter)?;
                     names
                 }
                 Ok(None) => Vec::new(),
@@ -167,18 +167,20 @@ fn header_names(path: &Path, record: &Record<'_>) -> Result<Vec<String>, IoError
 
 // A header without any column of the row is the header of something else, or none: all that follows would be bad, or where
 // nothing follows be missed in silence.
-fn expect_columns<T: Data>(path: &Path, header: &[String]) -> Result<(), IoError> {
+fn expect_columns<T: Data>(path: &Path, header: &[String], delimiter: u8) -> Result<(), IoError> {
     let Some(columns) = field_names::<T>().filter(|columns| !columns.is_empty()) else { return Ok(()) };
     if header.iter().any(|name| columns.contains(&name.as_str())) {
         return Ok(());
     }
+    let between = char::from(delimiter).to_string();
     Err(IoError::new(format!(
         "the first line of `{}` is `{}`, and none of these is a column of the row ({}); if the file has no header, give \
-         its names with `.headers([..])`, and if something else than `,` stands between its fields, say so with \
+         its names with `.headers([..])`, and if something else than `{}` stands between its fields, say so with \
          `.delimiter(..)`",
         path.display(),
-        header.join(","),
-        columns.join(", ")
+        header.join(&between),
+        columns.join(", "),
+        between.escape_default()
     )))
 }
 

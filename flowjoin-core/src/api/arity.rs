@@ -5,6 +5,7 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::claim::KeyCheck;
 use super::input::{Condition, JoinInput, JoinsOn};
 use super::mode::{MergeMode, Mode};
 use super::multi::{Merged, MultiJoin, keeps, mode_of};
@@ -51,6 +52,7 @@ macro_rules! arity {
             identities: (Option<Identity<$A::Row>>, $(Option<Identity<$T::Row>>),+),
             names: Names,
             equality: Equality,
+            key_check: Option<KeyCheck>,
             emitted: u64,
             out: PhantomData<fn() -> O>,
         }
@@ -64,9 +66,11 @@ macro_rules! arity {
                 names: &Names,
             ) -> Self {
                 let (slabs, slots, waiting, equality) = Default::default();
-                let (in_slots, names, emitted, out) = ([0; $n], names.clone(), 0, PhantomData);
+                let (in_slots, emitted, out) = ([0; $n], 0, PhantomData);
+                let (key_check, names) = (names.key_check(), names.clone());
                 $Rows {
-                    slabs, slots, in_slots, waiting, select, conditions, identities, names, equality, emitted, out,
+                    slabs, slots, in_slots, waiting, select, conditions, identities, names, equality,
+                    key_check, emitted, out,
                 }
             }
         }
@@ -167,6 +171,10 @@ macro_rules! arity {
                     found = combo.ids;
                     let time = times.iter().fold(combo.cause, |latest, &time| latest.max(time));
                     let made = (self.select)($($I::view($row.map(|held| &held.row))),+);
+                    if let Some(key_check) = &self.key_check {
+                        let rows = [$($row.map(|held| &held.row as &dyn Any)),+];
+                        out.fail_unless(key_check.check(&rows, &made));
+                    }
                     // The second half of an update that shows nothing of what has changed takes the first with it.
                     let updates = combo.kind == RowKind::UpdateAfter && index > 0;
                     if updates && combos[index - 1].kind == RowKind::UpdateBefore {

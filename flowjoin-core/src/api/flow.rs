@@ -5,6 +5,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::claim::Claims;
 use super::mode::Append;
 use super::stream::Stream;
 use crate::error::{PlanError, PlanErrors};
@@ -61,6 +62,8 @@ pub struct KeyMark {
     pub(crate) of: TypeId,
     pub(crate) name: String,
     pub(crate) standing: Standing,
+    // Of a join, whose word is taken for it.
+    pub(crate) claims: Option<Claims>,
 }
 
 /// How many rows of a key stand, for who keeps the newest of each key.
@@ -78,12 +81,12 @@ pub enum Standing {
 impl KeyMark {
     /// The key of this type and name, if it has a name.
     pub(crate) fn of<K: 'static>(name: &str, standing: Standing) -> Option<KeyMark> {
-        (!name.is_empty()).then(|| KeyMark { of: TypeId::of::<K>(), name: name.to_string(), standing })
+        (!name.is_empty()).then(|| KeyMark { of: TypeId::of::<K>(), name: name.to_string(), standing, claims: None })
     }
 
-    /// Whether two are of one key.
-    pub(crate) fn is_same(&self, other: &KeyMark) -> bool {
-        self.of == other.of && self.name == other.name
+    /// Whether it is the key of this type and name.
+    pub(crate) fn is(&self, of: TypeId, name: &str) -> bool {
+        self.of == of && self.name == name
     }
 }
 
@@ -274,8 +277,16 @@ pub(crate) struct NewNode<'a> {
 impl Output {
     /// Whether all changes of a key of a sink come in order already, and the newest is that of what stands.
     pub(crate) fn is_arranged_by<T>(&self, by_key: &ByKey<T>) -> bool {
-        let is_it = |mark: &KeyMark| mark.of == by_key.of && mark.name == by_key.name;
-        self.keyed.as_ref().is_some_and(|mark| is_it(mark) && mark.standing != Standing::Several)
+        let newest_stands = |mark: &KeyMark| mark.is(by_key.of, by_key.name) && mark.standing != Standing::Several;
+        self.keyed.as_ref().is_some_and(newest_stands)
+    }
+
+    /// Such a sink takes the word of the join that arranged them.
+    pub(crate) fn is_taken_by<T>(&self, by_key: &ByKey<T>, sink: &str) {
+        if let Some(claims) = self.keyed.as_ref().and_then(|mark| mark.claims.as_ref()) {
+            let by = format!("the sink `{sink}` keeps the newest row of each key in the order of the join");
+            claims.add(&by, by_key.differs);
+        }
     }
 
     pub(crate) fn edge(&self) -> crate::plan::Edge {

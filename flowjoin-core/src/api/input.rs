@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use super::claim::{KeyOf, key_of};
 use super::flow::Output;
 use super::keyed::KeyedStream;
 use super::mode::{Changelog, Mode};
@@ -43,6 +44,8 @@ pub struct Input {
     pub(super) unique: Option<(Box<dyn Any + Send + Sync>, String)>,
     // Whether that is the key of the join.
     pub(super) unique_is_key: bool,
+    // Its key, if the rows tell it.
+    pub(super) key: Option<KeyOf>,
 }
 
 /// A condition over the rows of the inputs so far, each behind its type.
@@ -126,6 +129,7 @@ impl<K: Key, T: Data, M: Mode> JoinInput for KeyedStream<K, T, M> {
             condition: None,
             unique,
             unique_is_key,
+            key: Some(key_of(self.key)),
         }
     }
 }

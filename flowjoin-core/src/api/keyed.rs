@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::claim::KeyFn;
 use super::exists::{Exists, NotExists};
 use super::flow::{KeyMark, NewNode, Output, Standing};
 use super::input::{JoinsOn, MaybeOptional, Optional};
@@ -16,6 +17,7 @@ use super::policy::{GapPolicy, GapsClose, Usual};
 use super::snapshot::{SnapshotJoin, snapshot_join};
 use super::stream::function_name;
 use super::temporal::{TemporalJoin, Versioned, temporal_join};
+use crate::io::by_key::differs;
 use crate::key::Key;
 use crate::op::joined::Identity;
 use crate::op::key_by::KeyBy;
@@ -27,6 +29,7 @@ use crate::state::{TimeToLive, Ttl};
 pub struct KeyedStream<K, T, M = Append> {
     pub(super) out: Output,
     pub(super) ttl: Option<Ttl>,
+    pub(super) key: KeyFn<T, K>,
     unique: Option<Unique<T>>,
     #[allow(clippy::type_complexity)]
     rows: PhantomData<fn() -> (K, T, M)>,
@@ -49,40 +52,43 @@ impl<T> Clone for Unique<T> {
 
 impl<K, T, M> Clone for KeyedStream<K, T, M> {
     fn clone(&self) -> Self {
-        KeyedStream { out: self.out.clone(), ttl: self.ttl, unique: self.unique.clone(), rows: PhantomData }
+        let (out, key, unique) = (self.out.clone(), self.key.clone(), self.unique.clone());
+        KeyedStream { out, ttl: self.ttl, key, unique, rows: PhantomData }
     }
 }
 
 impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
-    pub(super) fn by(
-        from: Output,
-        label: String,
-        key: Arc<dyn Fn(&T) -> K + Send + Sync>,
-        place: &'static Location<'static>,
-    ) -> Self {
+    pub(super) fn by(from: Output, label: String, key: KeyFn<T, K>, place: &'static Location<'static>) -> Self {
         let flow = from.flow.clone();
         // Changes of one key that come by another key come from several tasks: what is taken back may come after what
         // replaces it.
         let keyed = KeyMark::of::<K>(&label, Standing::Newest).and_then(|mark| match M::MODE {
             ChangeMode::Append => Some(mark),
-            ChangeMode::Changelog => from.keyed.clone().filter(|before| before.is_same(&mark)),
+            ChangeMode::Changelog => from.keyed.clone().filter(|before| before.is(mark.of, &mark.name)),
         });
+        if let Some(claims) = keyed.as_ref().and_then(|mark| mark.claims.as_ref()) {
+            let key = key.clone();
+            claims.add("`key_by` reads the changes of each key in the order of the join", move |made, joined_on| {
+                differs(&key(made.downcast_ref::<T>()?), joined_on)
+            });
+        }
+        let by = key.clone();
         let out = flow.add(NewNode {
             name: "key_by".to_string(),
             op: Op::KeyBy { key: label },
             inputs: &[from],
             ports: vec![PortInfo::main(M::MODE)],
             build: Build::Operator(Arc::new(move |cx| {
-                Box::new(KeyBy::<K, T>::exchange(key.clone(), cx.batching, cx.task, cx.tasks))
+                Box::new(KeyBy::<K, T>::exchange(by.clone(), cx.batching, cx.task, cx.tasks))
             })),
             place,
         });
-        KeyedStream::arranged(Output { keyed, ..out }, None)
+        KeyedStream::arranged(Output { keyed, ..out }, key, None)
     }
 
     /// Rows that are keyed already: batches of keyed rows come out of this step, each in the task that owns its key.
-    pub(super) fn arranged(out: Output, unique: Option<Unique<T>>) -> Self {
-        KeyedStream { out, ttl: None, unique, rows: PhantomData }
+    pub(super) fn arranged(out: Output, key: KeyFn<T, K>, unique: Option<Unique<T>>) -> Self {
+        KeyedStream { out, ttl: None, key, unique, rows: PhantomData }
     }
 
     pub(super) fn unique(mut self, unique: Unique<T>) -> Self {

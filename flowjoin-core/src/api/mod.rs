@@ -2,6 +2,7 @@
 
 mod align;
 mod arity;
+mod claim;
 mod exists;
 mod flow;
 mod input;

@@ -3,6 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::claim::{Claims, KeyCheck, KeyOf, keys_of};
 use super::flow::{Flow, KeyMark, Output, Standing};
 use super::input::Input;
 use super::stream::Stream;
@@ -21,11 +22,13 @@ use crate::record::Data;
 use crate::state::{Held, Keeps, RowId, Slab, StateShape, StateSpec};
 use crate::time::{EventTime, Watermark};
 
-/// The names of a join and its inputs, which late rows are told with.
-#[derive(Clone, Debug)]
+/// The names of a join and its inputs, which late rows are told with, and who goes by the key of its results.
+#[derive(Clone)]
 pub struct Names {
     operator: Arc<str>,
     inputs: Arc<[Arc<str>]>,
+    keys: Arc<[Option<KeyOf>]>,
+    claims: Claims,
 }
 
 /// Where the late rows of an input go, and whose they are.
@@ -41,6 +44,11 @@ impl Names {
     pub fn late_side(&self, input: usize) -> LateSide<'_> {
         let port = late_port(input, self.inputs.len());
         LateSide { port, operator: &self.operator, input: &self.inputs[input] }
+    }
+
+    /// The check of the keys of its results, if anybody takes its word for them.
+    pub fn key_check(&self) -> Option<KeyCheck> {
+        self.claims.check(&self.keys)
     }
 }
 
@@ -215,8 +223,13 @@ impl Placed {
         ports.extend(labels.iter().map(|label| side("late", label)));
         let kept = labels.iter().zip(keeps);
         let state = kept.map(|(label, keeps)| StateSpec { input: (*label).to_string(), shape, keeps }).collect();
-        let names =
-            Names { operator: name.as_str().into(), inputs: labels.iter().map(|&label| label.into()).collect() };
+        let claims = Claims::default();
+        let names = Names {
+            operator: name.as_str().into(),
+            inputs: labels.iter().map(|&label| label.into()).collect(),
+            keys: keys_of(&draft.inputs).into(),
+            claims: claims.clone(),
+        };
         let flow = draft.flow().clone();
         // All changes of a key come out in order if they came in so, as facts always do. What is not shown cannot be two
         // rows of a key for a while.
@@ -224,7 +237,8 @@ impl Placed {
             |input: &Input| input.mode == ChangeMode::Append || input.output.keyed.is_some() || !input.kind.shows();
         let keyed = draft.inputs.iter().find_map(|input| input.output.keyed.clone());
         let keyed = keyed.filter(|_| draft.inputs.iter().all(in_order));
-        let keyed = keyed.map(|mark| KeyMark { standing: standing(&op, &draft.inputs), ..mark });
+        let standing = standing(&op, &draft.inputs);
+        let keyed = keyed.map(|mark| KeyMark { standing, claims: Some(claims), ..mark });
         flow.fill(Node {
             id,
             name: name.clone(),

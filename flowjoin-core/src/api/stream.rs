@@ -245,7 +245,7 @@ impl<T, M> Stream<T, M> {
     /// from a row that stands. A changelog that is not arranged by that key, or of which several rows of a key can stand
     /// and one of them be taken back, is therefore made a table on the way, as by [`to_table`](Stream::to_table); explain
     /// shows it. A join arranges its results by its key, and that of a row is taken for the same by its type and name: a
-    /// `select` that puts another value under that name has to go through `to_table` by itself.
+    /// `select` that puts another value under that name stops the flow, and has to go through `to_table` by itself.
     #[track_caller]
     pub fn sink_to<S: Sink<T>>(self, sink: S)
     where
@@ -255,8 +255,14 @@ impl<T, M> Stream<T, M> {
     {
         let place = Location::caller();
         let from = match sink.by_key() {
-            Some(by_key) if M::MODE == ChangeMode::Changelog && !self.out.is_arranged_by(&by_key) => {
-                in_order(self.out, &by_key, &sink.endpoint().name, place)
+            Some(by_key) if M::MODE == ChangeMode::Changelog => {
+                let name = sink.endpoint().name;
+                if self.out.is_arranged_by(&by_key) {
+                    self.out.is_taken_by(&by_key, &name);
+                    self.out
+                } else {
+                    in_order(self.out, &by_key, &name, place)
+                }
             }
             _ => self.out,
         };

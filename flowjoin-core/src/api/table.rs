@@ -123,7 +123,7 @@ impl<T: Keyed> Table<T::Key, T> {
     /// The table as a keyed stream: an input of joins, with a time-to-live of its own if that is wanted.
     pub fn keyed(&self) -> KeyedStream<T::Key, T, Changelog> {
         let keyed = KeyMark::of::<T::Key>(T::key_name(), Standing::One);
-        KeyedStream::arranged(Output { keyed, ..self.out.clone() }, Some(unique::<T>(true)))
+        KeyedStream::arranged(Output { keyed, ..self.out.clone() }, Arc::new(T::key), Some(unique::<T>(true)))
     }
 
     /// Arranges the rows by another key, of which many may have the same: orders by the user who placed them. An update
@@ -272,7 +272,9 @@ impl<T: Keyed> Table<T::Key, T> {
 
     fn of_changelog(changes: Stream<T, Changelog>, build: Build, place: &'static Location<'static>) -> Self {
         let key = T::key_name().to_string();
-        let keyed = KeyedStream::<T::Key, T, Changelog>::by(changes.out, key, Arc::new(T::key), place).out;
+        // The table puts the changes in order by itself.
+        let changes = Output { keyed: None, ..changes.out };
+        let keyed = KeyedStream::<T::Key, T, Changelog>::by(changes, key, Arc::new(T::key), place).out;
         let table = normalized(keyed, folded(T::key_name()), StateShape::KeyedRows, build, place);
         Table { out: table, versions: Arc::default(), rows: PhantomData }
     }

@@ -137,6 +137,7 @@ impl<T: Event + Keyed> JoinInput for Versions<T> {
             condition: None,
             unique: None,
             unique_is_key: false,
+            key: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a sink needs that keeps the newest row of each key: all changes of a key in order, from one task.
 
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ pub struct ByKey<T> {
     pub(crate) exchange: fn(Batching, usize, usize) -> Box<dyn Operator>,
     pub(crate) table: fn() -> Box<dyn Operator>,
     pub(crate) changes: fn(AnyBatch) -> Result<AnyBatch, OpError>,
+    pub(crate) differs: fn(&dyn Any, &dyn Any) -> Option<String>,
     rows: PhantomData<fn() -> T>,
 }
 
@@ -36,9 +37,16 @@ impl<T: Data> ByKey<T> {
             },
             table: || Box::new(History::<T::Key, T>::new(None)),
             changes: changes::<T::Key, T>,
+            differs: |made, joined_on| differs(&made.downcast_ref::<T>()?.key(), joined_on),
             rows: PhantomData,
         }
     }
+}
+
+/// What is different in the key of a result of a join, if it is not the one that it was joined on.
+pub(crate) fn differs<K: Key>(made: &K, joined_on: &dyn Any) -> Option<String> {
+    let joined_on = joined_on.downcast_ref::<K>()?;
+    (made != joined_on).then(|| format!("has the key {made:?}, and is made of rows with the key {joined_on:?}"))
 }
 
 /// The rows of a keyed batch, without their keys.

@@ -53,6 +53,7 @@ pub struct Cx<'a> {
 pub struct Outbox {
     sent: Vec<(Port, AnyBatch)>,
     bad: Vec<(InputId, RecordError)>,
+    failed: Option<OpError>,
     wanted: u64,
     rows: usize,
     limited: bool,
@@ -93,6 +94,21 @@ impl Outbox {
     /// Reports a record of an input that could not become a row.
     pub fn report_bad(&mut self, input: InputId, record: RecordError) {
         self.bad.push((input, record));
+    }
+
+    /// Stops the flow after this call if this has failed; the first failure counts.
+    pub fn fail_unless(&mut self, done: Result<(), OpError>) {
+        if let Err(failed) = done {
+            self.failed.get_or_insert(failed);
+        }
+    }
+
+    /// What this call has failed by, if it has.
+    ///
+    /// # Errors
+    /// That.
+    pub fn take_failed(&mut self) -> Result<(), OpError> {
+        self.failed.take().map_or(Ok(()), Err)
     }
 
     /// What was sent, in order.

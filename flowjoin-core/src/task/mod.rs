@@ -485,7 +485,7 @@ impl Task {
         let node = &mut self.nodes[position];
         let mut out = std::mem::take(&mut node.outbox);
         let mut cx = Cx { now, watermark: node.merge.watermark(), out: &mut out };
-        let done = work(node, &mut cx);
+        let done = work(node, &mut cx).and(out.take_failed());
         let sent = out.take_sent();
         let bad = out.take_bad();
         node.outbox = out;
