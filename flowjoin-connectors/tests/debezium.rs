@@ -26,6 +26,24 @@ impl Keyed for Customer {
     }
 }
 
+/// Has what the damaged lines are about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Dated {
+    id: u64,
+    email: Option<String>,
+    at: Option<serde_json::Value>,
+}
+
+impl Keyed for Dated {
+    type Key = u64;
+    fn key(&self) -> u64 {
+        self.id
+    }
+    fn key_name() -> &'static str {
+        "id"
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Stock {
     store: String,
@@ -305,14 +323,30 @@ fn damaged_lines_are_changes_or_bad_but_never_a_panic() {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let directory = Directory::new();
     let path = directory.write("events.jsonl", common::damaged(&lines, 3_000));
-    let all = changes::<Customer>(&Debezium::json(&path).decimal_scale("at", 2));
+    let all = changes::<Dated>(&Debezium::json(&path).decimal_scale("at", 2));
     assert!(all.error.is_none() && all.rows.len() > 500 && all.bad.len() > 500, "{} {}", all.rows.len(), all.bad.len());
     for change in &all.rows {
         if let TableChange::Patch { patch, .. } = change {
-            let _ = patch.apply(Some(&Customer { id: 2, email: Some("kept".to_string()) }));
+            let _ = patch.apply(Some(&Dated { id: 2, email: Some("kept".to_string()), at: None }));
             assert!(patch.apply(None).is_err());
         }
     }
 }
 
 const SCHEMA: &str = r#"{"type":"struct","fields":[{"type":"struct","fields":[{"type":"int64","field":"id"},{"type":"int64","name":"io.debezium.time.MicroTimestamp","field":"at"},{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"2"},"field":"price"}],"field":"after"}]}"#;
+
+#[test]
+fn a_setting_of_a_column_that_the_row_does_not_have_is_refused() {
+    let directory = Directory::new();
+    let path = directory.write("events.jsonl", "");
+    let refused = |source: Debezium| {
+        let opened = TableSource::<Customer>::open(&source, 0);
+        opened.err().expect("it is refused").to_string()
+    };
+    let told = refused(Debezium::json(&path).text("emial"));
+    assert!(told.contains("the column `emial`, which the row does not have; is `email` meant?"), "{told}");
+    let told = refused(Debezium::json(&path).decimal_scale("amount", 2));
+    assert!(told.contains("the column `amount`, which the row does not have; it has id, email"), "{told}");
+    let with_key = Debezium::json(&path).key_fields(["customerId"]).decimal_scale("customerId", 0).text("email");
+    assert!(TableSource::<Customer>::open(&with_key, 0).is_ok());
+}

@@ -35,6 +35,11 @@ pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether a key of this type can be null: `true` wherever [`is_null`](Key::is_null) can be.
+    fn may_be_null() -> bool {
+        false
+    }
+
     /// The stable hash of the key; `scratch` is room to encode in.
     #[inline]
     fn stable_hash(&self, scratch: &mut Vec<u8>) -> u64 {
@@ -217,6 +222,9 @@ impl<K: Key> Key for Option<K> {
     fn is_null(&self) -> bool {
         self.as_ref().is_none_or(Key::is_null)
     }
+    fn may_be_null() -> bool {
+        true
+    }
 }
 
 /// A key whose nulls are equal to each other and match: `IS NOT DISTINCT FROM` in SQL.
@@ -251,6 +259,9 @@ macro_rules! tuple_keys {
             fn is_null(&self) -> bool {
                 let ($($name,)*) = self;
                 $($name.is_null())||*
+            }
+            fn may_be_null() -> bool {
+                $($name::may_be_null())||*
             }
         }
     };
@@ -371,6 +382,8 @@ mod tests {
         assert!(None::<u8>.is_null());
         assert!((1u8, None::<String>).is_null());
         assert!(!(1u8, Some(2u8)).is_null());
+        assert!(<(u8, Option<u8>)>::may_be_null() && !<(u8, String)>::may_be_null());
+        assert!(!NullSafe::<Option<u8>>::may_be_null());
     }
 
     #[test]

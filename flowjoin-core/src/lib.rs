@@ -25,7 +25,7 @@ pub mod watermark;
 pub use account::{Account, OpFigures, Reason};
 pub use api::{
     Append, Changelog, Eager, EagerAfter, Final, Flow, JoinInput, JoinsOn, KeyedStream, Late, MaybeOptional, Mode,
-    Optional, Retract, Silent, Stream, Table, Unmatch, Unmatched,
+    Optional, Retract, Silent, Stream, Table, Unmatch, Unmatched, Window,
 };
 pub use batch::{AnyBatch, Batch, KeyedBatch, KeyedRow};
 pub use change::{Change, RowKind};

@@ -10,7 +10,7 @@ use flowjoin_testkit::{ChangelogChecker, TestFlow, TestSink, TestSource};
 #[event(time = ingestion)]
 struct Item {
     #[key]
-    id: Option<u64>,
+    id: u64,
     value: u64,
 }
 
@@ -58,7 +58,7 @@ type Rows = BTreeMap<u64, u64>;
 
 // The definition, over what the two tables hold.
 fn expected(kind: Kind, [a, b]: &[Rows; 2]) -> Vec<Pair> {
-    let item = |(&id, &value): (&u64, &u64)| Item { id: Some(id), value };
+    let item = |(&id, &value): (&u64, &u64)| Item { id, value };
     let of = |rows: &Rows, id: u64| rows.get_key_value(&id).map(item);
     let of_a = a.keys().map(|&id| (of(a, id), of(b, id)));
     let mut all: Vec<Pair> = match kind {
@@ -82,7 +82,7 @@ impl Random {
 }
 
 // Adds to the row before, and gives it this key.
-fn adding(value: u64, id: Option<u64>) -> Patch<Item> {
+fn adding(value: u64, id: u64) -> Patch<Item> {
     Patch::new(move |before: Option<&Item>| {
         let before = before.ok_or("there is no row to patch")?;
         Ok(Item { value: before.value + value, id })
@@ -97,26 +97,26 @@ type Gone = Option<(u64, u64)>;
 // happens to either key.
 fn moved(
     random: &mut Random,
-    (from, to): (u64, Option<u64>),
+    (from, to): (u64, u64),
     (rows, gone): (&mut Rows, &mut Gone),
 ) -> (TableChange<Item>, bool) {
     let value = random.below(4);
     let just_gone = gone.filter(|(id, _)| *id == from).map(|(_, value)| value);
-    let before = rows.get(&from).or_else(|| rows.get(&to?)).copied().or(just_gone);
+    let before = rows.get(&from).or_else(|| rows.get(&to)).copied().or(just_gone);
     let (now, told) = match random.below(3) {
         0 => (Some(value), MovedTo::Row(Item { id: to, value })),
         _ => (before.map(|before| before + value), MovedTo::Patch { key: to, patch: adding(value, to) }),
     };
     if let Some(now) = now {
         *gone = rows.remove_entry(&from).or(*gone);
-        to.map(|to| rows.insert(to, now));
+        rows.insert(to, now);
     }
-    (TableChange::Move(Box::new(Moved { from: Some(from), row: None, time: None, to: told })), now.is_none())
+    (TableChange::Move(Box::new(Moved { from, row: None, time: None, to: told })), now.is_none())
 }
 
 // A change, made in the model as well; returns it and whether it is a bad record.
 fn change(random: &mut Random, ids: u64, (rows, gone): (&mut Rows, &mut Gone)) -> (TableChange<Item>, bool) {
-    let id = Some(random.below(ids)).filter(|_| random.below(20) > 0);
+    let id = random.below(ids);
     let value = random.below(4);
     match random.below(60) {
         0 => {
@@ -125,24 +125,24 @@ fn change(random: &mut Random, ids: u64, (rows, gone): (&mut Rows, &mut Gone)) -
             (TableChange::Truncate { time: None }, false)
         }
         1..=14 => {
-            *gone = id.and_then(|id| rows.remove_entry(&id)).or(*gone);
+            *gone = rows.remove_entry(&id).or(*gone);
             (TableChange::delete(id), false)
         }
         // Adds to what stands; without a row there is nothing to add to.
         15..=24 => {
-            let bad = id.is_some_and(|id| !rows.contains_key(&id));
-            if let Some(standing) = id.and_then(|id| rows.get_mut(&id)) {
+            let bad = !rows.contains_key(&id);
+            if let Some(standing) = rows.get_mut(&id) {
                 *standing += value;
             }
             (TableChange::Patch { key: id, time: None, patch: Box::new(adding(value, id)) }, bad)
         }
         25..=34 => {
             let from = random.below(ids);
-            let to = id.filter(|&to| to != from);
+            let to = if id == from { (from + 1) % ids } else { id };
             moved(random, (from, to), (rows, gone))
         }
         _ => {
-            id.map(|id| rows.insert(id, value));
+            rows.insert(id, value);
             (TableChange::Put(Item { id, value }), false)
         }
     }
@@ -162,8 +162,7 @@ fn check(kind: Kind, parallelism: usize, seed: u64, (ids, batches, size): (u64, 
             let before = tables[side].clone();
             let (change, wrong) = change(random, ids, (&mut tables[side], &mut gone[side]));
             // One that moves a row which stands is two changes.
-            let is_move =
-                matches!(&change, TableChange::Move(moved) if moved.from.is_some_and(|id| before.contains_key(&id)));
+            let is_move = matches!(&change, TableChange::Move(moved) if before.contains_key(&moved.from));
             moves += usize::from(is_move && !wrong);
             (change, wrong)
         };
@@ -221,7 +220,7 @@ fn a_bad_change_of_a_table_with_two_readers_is_told_once() {
     for parallelism in [1, 4] {
         let mut t = TestFlow::parallel(parallelism, readers);
         let patch = Box::new(Patch::new(|_: Option<&Item>| Err("there is no row to patch".to_string())));
-        t.change_all("a", vec![TableChange::<Item>::Patch { key: Some(1), time: None, patch }]);
+        t.change_all("a", vec![TableChange::<Item>::Patch { key: 1, time: None, patch }]);
         assert_eq!(t.take_bad().len(), 1);
     }
 }

@@ -394,7 +394,7 @@ fn a_settled_table_is_right_though_the_times_of_changes_go_back() {
                 let kind = if row.name.starts_with('-') { RowKind::Delete } else { RowKind::Insert };
                 (kind, Cell { id: 1, name: row.name.trim_start_matches('-').to_string() })
             });
-            let table = told.to_settled_table(flowjoin::Conflict::KeepFirst);
+            let table = told.to_settled_table(flowjoin::Conflict::KeepFirst).named("settled seats");
             table.map(|cell| cell.name).sink_to(TestSink::new("out"));
         },
         "a 1 x @10
@@ -457,5 +457,107 @@ fn the_changes_of_an_upstream_key_settle_in_the_order_in_which_they_come() {
               out -U q2 @30
               out +U p2 @30
             end"#]],
+    );
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Event, Keyed)]
+#[event(time = ingestion)]
+struct Seat {
+    id: u64,
+    #[key]
+    person: Option<u64>,
+}
+
+fn seats(flow: &Flow, name: &str) -> Table<Option<u64>, Seat> {
+    flow.table::<Seat>(TestSource::new(name))
+}
+
+fn shown(seat: &Seat, other: Option<&Seat>) -> (u64, Option<u64>) {
+    (seat.id, other.map(|other| other.id))
+}
+
+#[test]
+fn the_row_of_a_table_with_the_key_null_stands_and_matches_nothing() {
+    let script = "a id=1
+         a id=2 person=7
+         b id=3
+         b id=4 person=7
+         a id=5
+         a op=-D id=5";
+    let expected = expect![[r#"
+        a id=1
+          left: +I 1, -
+          alone: +I 1
+          nulls: +I id 1, person -, reason null_key
+        a id=2 person=7
+          left: +I 2, -
+          alone: +I 2
+        b id=3
+        b id=4 person=7
+          left: -D 2, -
+          left: +I 2, 4
+          alone: -D 2
+        a id=5
+          left: -D 1, -
+          left: +I 5, -
+          alone: -D 1
+          alone: +I 5
+          nulls: +I id 5, person -, reason null_key
+        a op=-D id=5
+          left: -D 5, -
+          alone: -D 5
+    "#]];
+    check(
+        |flow| {
+            let (a, b) = (seats(flow, "a"), seats(flow, "b"));
+            a.join(b.optional()).keep_forever().named("left join").select(shown).sink_to(TestSink::new("left"));
+            a.where_not_exists(b.keyed())
+                .keep_forever()
+                .named("anti join")
+                .into_rows()
+                .map(|seat| seat.id)
+                .sink_to(TestSink::new("alone"));
+            let (_, (nulls, _)) = a.join(b).ttl(hours(1)).named("inner").select_with_unmatched(|a, b| (a.id, b.id));
+            nulls.sink_to(TestSink::new("nulls"));
+        },
+        script,
+        expected,
+    );
+}
+
+#[test]
+fn the_newest_row_of_the_key_null_is_one_row() {
+    check(
+        |flow| {
+            let newest = flow.stream::<Seat>(TestSource::new("seats")).latest_by_key().named("newest seats");
+            newest.map(|seat| seat.id).sink_to(TestSink::new("newest"));
+            let rows = newest.map(|seat| Seat { person: None, ..seat });
+            rows.clone()
+                .to_settled_table(flowjoin::Conflict::KeepFirst)
+                .named("settled seats")
+                .map(|seat| seat.id)
+                .sink_to(TestSink::new("settled"));
+            rows.sink_to(JsonLines::upsert("upsert.jsonl").named("upsert"));
+        },
+        "seats id=1
+         seats id=2
+         seats id=3 person=7
+         wm 1s",
+        expect![[r#"
+            seats id=1
+              newest: +I 1
+              upsert: +I id 1, person -
+            seats id=2
+              newest: -U 1
+              newest: +U 2
+              upsert: -U id 1, person -
+              upsert: +U id 2, person -
+            seats id=3 person=7
+              newest: +I 3
+              upsert: -U id 2, person -
+              upsert: +U id 3, person -
+            wm 1s
+              settled: +I 2
+        "#]],
     );
 }

@@ -135,7 +135,7 @@ fn with_an_optional_table_each_row_comes_out_once() {
               out +I now late @12
             account j
               a: rows 5, matched 2, unmatched 2, null_key 1, of these never seen 1, of these without version 1
-              t: rows 2, matched 1, late 1"#]],
+              t: rows 3, matched 1, late 1, null_key 1"#]],
     );
 }
 
@@ -337,7 +337,7 @@ fn facts_make_a_table_of_versions() {
               out +I p20 v20 @20
             account j
               a: rows 2, matched 2
-              f: rows 2, matched 2"#]],
+              f: rows 3, matched 2, null_key 1"#]],
     );
 }
 

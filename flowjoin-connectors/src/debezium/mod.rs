@@ -15,6 +15,7 @@ mod toast;
 use std::path::PathBuf;
 
 use flowjoin_core::io::{BadRecords, Endpoint, Reader, TableChange, TableSource};
+use flowjoin_core::names::{field_names, nearest};
 use flowjoin_core::{IoError, Keyed, TimeUnit};
 use serde::de::DeserializeOwned;
 
@@ -262,6 +263,21 @@ impl Debezium {
         self
     }
 
+    // What is said of a column that the row does not have would change nothing.
+    fn expect_columns<T: Keyed>(&self) -> Result<(), IoError> {
+        let Some(fields) = field_names::<T>().filter(|fields| !fields.is_empty()) else { return Ok(()) };
+        let own = self.key_fields.iter().flatten().map(String::as_str);
+        let known: Vec<&str> = fields.iter().copied().chain(own).collect();
+        let Some(unknown) = self.settings.columns.keys().find(|column| !known.contains(&column.as_str())) else {
+            return Ok(());
+        };
+        let meant = match nearest(unknown, known.iter().copied()) {
+            Some(meant) => format!("is `{meant}` meant?"),
+            None => format!("it has {}", known.join(", ")),
+        };
+        Err(IoError::new(format!("a setting names the column `{unknown}`, which the row does not have; {meant}")))
+    }
+
     fn key<T: Keyed>(&self) -> Result<KeyFields, IoError> {
         KeyFields::of::<T>(self.key_fields.as_deref())
     }
@@ -280,6 +296,7 @@ where
     }
 
     fn open(&self, partition: usize) -> Result<Box<dyn Reader<TableChange<T>>>, IoError> {
+        self.expect_columns::<T>()?;
         let format = EventChange::<T>::new(self.table.clone(), self.settings.clone(), self.key::<T>()?);
         self.files.open_changes(partition, format)
     }

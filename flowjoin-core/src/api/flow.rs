@@ -12,6 +12,7 @@ use crate::error::{PlanError, PlanErrors};
 use crate::io::aligned::Aligned;
 use crate::io::erased::erase_source;
 use crate::io::{ByKey, StreamSource};
+use crate::key::Key;
 use crate::op::Port;
 use crate::plan::explain::Explain;
 use crate::plan::{Build, ChangeMode, Node, NodeId, Op, Plan, PortInfo};
@@ -62,6 +63,7 @@ pub struct KeyMark {
     pub(crate) of: TypeId,
     pub(crate) name: String,
     pub(crate) standing: Standing,
+    pub(crate) may_be_null: bool,
     // Of a join, whose word is taken for it.
     pub(crate) claims: Option<Claims>,
 }
@@ -80,8 +82,9 @@ pub enum Standing {
 
 impl KeyMark {
     /// The key of this type and name, if it has a name.
-    pub(crate) fn of<K: 'static>(name: &str, standing: Standing) -> Option<KeyMark> {
-        (!name.is_empty()).then(|| KeyMark { of: TypeId::of::<K>(), name: name.to_string(), standing, claims: None })
+    pub(crate) fn of<K: Key>(name: &str, standing: Standing) -> Option<KeyMark> {
+        let (of, may_be_null) = (TypeId::of::<K>(), K::may_be_null());
+        (!name.is_empty()).then(|| KeyMark { of, name: name.to_string(), standing, may_be_null, claims: None })
     }
 
     /// Whether it is the key of this type and name.

@@ -237,8 +237,10 @@ impl Placed {
             |input: &Input| input.mode == ChangeMode::Append || input.output.keyed.is_some() || !input.kind.shows();
         let keyed = draft.inputs.iter().find_map(|input| input.output.keyed.clone());
         let keyed = keyed.filter(|_| draft.inputs.iter().all(in_order));
-        let standing = standing(&op, &draft.inputs);
-        let keyed = keyed.map(|mark| KeyMark { standing, claims: Some(claims), ..mark });
+        let keyed = keyed.map(|mark| {
+            let standing = standing(&op, &draft.inputs, mark.may_be_null);
+            KeyMark { standing, claims: Some(claims), ..mark }
+        });
         flow.fill(Node {
             id,
             name: name.clone(),
@@ -254,10 +256,12 @@ impl Placed {
 }
 
 // How many results of a key stand, and whether the last change of a key is that of one that does.
-fn standing(op: &Op, inputs: &[Input]) -> Standing {
+fn standing(op: &Op, inputs: &[Input], may_be_null: bool) -> Standing {
     let shown = |kind: Kind| kind.shows();
     if inputs.iter().all(|input| input.unique_is_key || !input.kind.shows()) && !matches!(op, Op::WindowJoin { .. }) {
-        return Standing::One;
+        // Rows with a null key do not meet: each input may have one in the result.
+        let alone = may_be_null && inputs.iter().filter(|input| input.kind.shows()).count() > 1;
+        return if alone { Standing::Several } else { Standing::One };
     }
     // One of several rows of a key goes for good. Where there is but one, or rows only have to exist, all results of the key
     // go together.

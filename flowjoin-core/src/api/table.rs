@@ -16,6 +16,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::exists::{Exists, NotExists};
 use super::flow::{Flow, KeyMark, NewNode, Output, Standing};
 use super::input::{Input, JoinInput, JoinsOn, Optional};
 use super::keyed::{KeyedStream, Unique};
@@ -31,6 +32,7 @@ use crate::op::Port;
 use crate::op::chain::{Apply, BatchFn};
 use crate::op::deal_changes::DealChanges;
 use crate::op::joined::Identity;
+use crate::op::key_by::KeyBy;
 use crate::op::normalize::{Conflict, History, Replace, Settled, Told, Versions};
 use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::{Data, Event, Keyed};
@@ -93,7 +95,7 @@ impl<T: Keyed> Table<T::Key, T> {
     // Reads batches of `WholeChange<T>`.
     fn of_changes(changes: Output, told: Told, versions: Order<T>, place: &'static Location<'static>) -> Self {
         let keyed = exchange(changes, T::key_name().to_string(), place, |cx| {
-            Box::new(DealChanges::<T>::exchange(cx.batching, cx.task, cx.tasks))
+            Box::new(DealChanges::<T>::exchange(cx.batching, cx.tasks))
         });
         let (name, order) = (keyed.label.clone(), versions.clone());
         let whole_rows = told == Told::WholeRows;
@@ -101,7 +103,9 @@ impl<T: Keyed> Table<T::Key, T> {
             Build::Operator(Arc::new(move |_| Box::new(Replace::<T>::new(name.clone(), newest_of(&order), told))));
         let versions_port = PortInfo { label: "versions".to_string(), mode: ChangeMode::Changelog };
         let ports = vec![PortInfo::main(ChangeMode::Changelog), versions_port];
-        let op = Op::Table { key: T::key_name().to_string(), plain: true, whole_rows };
+        // A join that held the table would have no place for the row of the key null, which matches nothing there.
+        let plain = !T::Key::may_be_null();
+        let op = Op::Table { key: T::key_name().to_string(), plain, whole_rows };
         let table = normalized(keyed, (op, ports), StateShape::Rows, build, place);
         Table { out: table, versions, rows: PhantomData }
     }
@@ -142,6 +146,24 @@ impl<T: Keyed> Table<T::Key, T> {
     #[track_caller]
     pub fn join<R: JoinsOn<T::Key>>(&self, right: R) -> NeedsTtl<MultiJoin<(KeyedStream<T::Key, T, Changelog>, R)>> {
         self.keyed().join(right)
+    }
+
+    /// The rows whose key some row of the other input has, as [`KeyedStream::where_exists`].
+    #[track_caller]
+    pub fn where_exists<R: JoinsOn<T::Key>>(
+        &self,
+        right: R,
+    ) -> NeedsTtl<MultiJoin<(KeyedStream<T::Key, T, Changelog>, Exists<R>)>> {
+        self.keyed().where_exists(right)
+    }
+
+    /// The rows whose key no row of the other input has, as [`KeyedStream::where_not_exists`].
+    #[track_caller]
+    pub fn where_not_exists<R: JoinsOn<T::Key>>(
+        &self,
+        right: R,
+    ) -> NeedsTtl<MultiJoin<(KeyedStream<T::Key, T, Changelog>, NotExists<R>)>> {
+        self.keyed().where_not_exists(right)
     }
 
     /// The changes of the table, as a stream: `+I`, `-U` and `+U` side by side, `-D`.
@@ -272,9 +294,9 @@ impl<T: Keyed> Table<T::Key, T> {
 
     fn of_changelog(changes: Stream<T, Changelog>, build: Build, place: &'static Location<'static>) -> Self {
         let key = T::key_name().to_string();
-        // The table puts the changes in order by itself.
-        let changes = Output { keyed: None, ..changes.out };
-        let keyed = KeyedStream::<T::Key, T, Changelog>::by(changes, key, Arc::new(T::key), place).out;
+        let keyed = exchange(changes.out, key, place, |cx| {
+            Box::new(KeyBy::<T::Key, T>::before_table(Arc::new(T::key), cx.batching, cx.tasks))
+        });
         let table = normalized(keyed, folded(T::key_name()), StateShape::KeyedRows, build, place);
         Table { out: table, versions: Arc::default(), rows: PhantomData }
     }
@@ -289,7 +311,7 @@ pub(super) fn in_order<T: Data>(
     place: &'static Location<'static>,
 ) -> Output {
     let &ByKey { exchange: deal, table, changes, name, .. } = by_key;
-    let mut keyed = exchange(from, name.to_string(), place, move |cx| deal(cx.batching, cx.task, cx.tasks));
+    let mut keyed = exchange(from, name.to_string(), place, move |cx| deal(cx.batching, cx.tasks));
     keyed.label = format!("sink {sink}");
     let build = Build::Operator(Arc::new(move |_| table()));
     let table = normalized(keyed, folded(name), StateShape::KeyedRows, build, place);

@@ -16,7 +16,7 @@ use crate::record::{Data, Keyed};
 pub struct ByKey<T> {
     pub(crate) of: TypeId,
     pub(crate) name: &'static str,
-    pub(crate) exchange: fn(Batching, usize, usize) -> Box<dyn Operator>,
+    pub(crate) exchange: fn(Batching, usize) -> Box<dyn Operator>,
     pub(crate) table: fn() -> Box<dyn Operator>,
     pub(crate) changes: fn(AnyBatch) -> Result<AnyBatch, OpError>,
     pub(crate) differs: fn(&dyn Any, &dyn Any) -> Option<String>,
@@ -32,9 +32,7 @@ impl<T: Data> ByKey<T> {
         ByKey {
             of: TypeId::of::<T::Key>(),
             name: T::key_name(),
-            exchange: |batching, task, tasks| {
-                Box::new(KeyBy::<T::Key, T>::exchange(Arc::new(T::key), batching, task, tasks))
-            },
+            exchange: |batching, tasks| Box::new(KeyBy::<T::Key, T>::before_table(Arc::new(T::key), batching, tasks)),
             table: || Box::new(History::<T::Key, T>::new(None)),
             changes: changes::<T::Key, T>,
             differs: |made, joined_on| differs(&made.downcast_ref::<T>()?.key(), joined_on),

@@ -1,24 +1,23 @@
 //! `key_by` for the changes of a table: each goes where the rows of its key are held, and a truncation to all.
 
-use super::key_by::{Batching, Deal, Exchange, hash_of, room};
+use super::key_by::{Batching, Deal, Exchange, room};
 use crate::batch::{AnyBatch, Batch, KeyedRow};
 use crate::io::{RowChange, TableBatch, WholeChange};
-use crate::key::KeyGroup;
+use crate::key::{Key, KeyGroup};
 use crate::record::Keyed;
 use crate::time::EventTime;
 
 /// Deals the changes of one task out to the tasks that own their keys.
 pub struct DealChanges<T: Keyed> {
-    own: usize,
     outgoing: Vec<TableBatch<T::Key, T>>,
     scratch: Vec<u8>,
 }
 
 impl<T: Keyed> DealChanges<T> {
-    /// The exchange of task `own` of `tasks`.
-    pub fn exchange(batching: Batching, own: usize, tasks: usize) -> Exchange<Self> {
+    /// The exchange of one of so many tasks.
+    pub fn exchange(batching: Batching, tasks: usize) -> Exchange<Self> {
         let outgoing = (0..tasks).map(|_| TableBatch::default()).collect();
-        Exchange::new(DealChanges { own, outgoing, scratch: Vec::new() }, batching)
+        Exchange::new(DealChanges { outgoing, scratch: Vec::new() }, batching)
     }
 
     fn truncate(&mut self, time: EventTime) {
@@ -46,10 +45,9 @@ impl<T: Keyed> Deal for DealChanges<T> {
                     continue;
                 }
             };
-            let (task, hash) = match hash_of(&key, &mut self.scratch) {
-                Some(hash) => (KeyGroup::of(hash).task(self.outgoing.len()), hash),
-                None => (self.own, 0),
-            };
+            // A table has one row of the key null, as of any other.
+            let hash = key.stable_hash(&mut self.scratch);
+            let task = KeyGroup::of(hash).task(self.outgoing.len());
             self.outgoing[task].rows.push(KeyedRow { key, hash, time, row });
         }
     }

@@ -31,7 +31,8 @@ pub type KeyOf<K, T> = Arc<dyn Fn(&T) -> K + Send + Sync>;
 /// Deals the rows of one task out to the tasks that own their keys.
 pub struct KeyBy<K, T> {
     key: KeyOf<K, T>,
-    own: usize,
+    // The task of rows with a null key, unless they have one as other rows do.
+    nulls_to: Option<usize>,
     outgoing: Vec<KeyedBatch<K, T>>,
     scratch: Vec<u8>,
 }
@@ -62,12 +63,6 @@ impl<D: Deal> Exchange<D> {
     pub fn new(dealer: D, batching: Batching) -> Self {
         Exchange { dealer, linger: Linger::new(batching) }
     }
-}
-
-/// The hash of a key, if it is not null.
-#[inline]
-pub(super) fn hash_of<K: Key>(key: &K, scratch: &mut Vec<u8>) -> Option<u64> {
-    (!key.is_null()).then(|| key.stable_hash(scratch))
 }
 
 /// How long buffered rows have waited, and how far they hold the watermark back.
@@ -116,17 +111,29 @@ pub(super) const fn room(rows: usize, tasks: usize) -> usize {
 }
 
 impl<K: Key, T: Data> KeyBy<K, T> {
-    /// The exchange of task `own` of `tasks`.
+    /// The exchange of task `own` of `tasks`. Rows with a null key match nothing, and stay where they are.
     pub fn exchange(key: KeyOf<K, T>, batching: Batching, own: usize, tasks: usize) -> Exchange<Self> {
+        KeyBy::dealing(key, batching, Some(own), tasks)
+    }
+
+    /// The exchange of one of so many tasks before a table, which has one row of the key null, as of any other.
+    pub fn before_table(key: KeyOf<K, T>, batching: Batching, tasks: usize) -> Exchange<Self> {
+        KeyBy::dealing(key, batching, None, tasks)
+    }
+
+    fn dealing(key: KeyOf<K, T>, batching: Batching, nulls_to: Option<usize>, tasks: usize) -> Exchange<Self> {
         let outgoing = (0..tasks).map(|_| KeyedBatch::default()).collect();
-        Exchange::new(KeyBy { key, own, outgoing, scratch: Vec::new() }, batching)
+        Exchange::new(KeyBy { key, nulls_to, outgoing, scratch: Vec::new() }, batching)
     }
 
     #[inline]
     fn put(&mut self, key: K, row: T, time: EventTime, kind: RowKind) {
-        let (task, hash) = match hash_of(&key, &mut self.scratch) {
-            Some(hash) => (KeyGroup::of(hash).task(self.outgoing.len()), hash),
-            None => (self.own, 0),
+        let (task, hash) = match self.nulls_to {
+            Some(own) if key.is_null() => (own, 0),
+            _ => {
+                let hash = key.stable_hash(&mut self.scratch);
+                (KeyGroup::of(hash).task(self.outgoing.len()), hash)
+            }
         };
         self.outgoing[task].push(KeyedRow { key, hash, time, row }, kind);
     }

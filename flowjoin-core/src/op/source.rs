@@ -135,6 +135,8 @@ impl<T: Event> EventStamp<T> {
         if self.stops_at_bad {
             by_time.truncate(1);
         }
+        // All are of one partition; they are told in its order.
+        by_time.sort_by_key(|record| record.position);
         by_time
     }
 }

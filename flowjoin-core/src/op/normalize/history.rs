@@ -93,10 +93,6 @@ impl<K: Key, T: Data> History<K, T> {
 impl<K: Key, T: Data> Operator for History<K, T> {
     fn on_batch(&mut self, _: InputId, batch: AnyBatch, cx: &mut Cx<'_>) -> Result<(), OpError> {
         for (KeyedRow { key, hash, time, row }, kind) in batch.take::<KeyedBatch<K, T>>()?.into_rows() {
-            if key.is_null() {
-                self.input.null_key();
-                continue;
-            }
             let place = self.touch(key, hash, time);
             if kind.adds() {
                 self.add(place, row, time)?;

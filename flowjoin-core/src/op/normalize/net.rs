@@ -112,12 +112,6 @@ impl Through {
         self.0.orphan += 1;
     }
 
-    /// A change without a key.
-    pub fn null_key(&mut self) {
-        self.0.rows += 1;
-        self.0.null_key += 1;
-    }
-
     /// A change that could not be made.
     pub fn bad(&mut self) {
         self.0.rows += 1;

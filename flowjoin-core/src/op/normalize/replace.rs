@@ -178,10 +178,6 @@ impl<T: Keyed> Replace<T> {
 
     fn take(&mut self, keyed: KeyedRow<T::Key, RowChange<T>>) -> Result<(), OpError> {
         let KeyedRow { key, hash, time, row: change } = keyed;
-        if key.is_null() {
-            self.input.null_key();
-            return Ok(());
-        }
         match change {
             RowChange::Put(row) => {
                 self.put(key, hash, time, row)?;
@@ -200,10 +196,6 @@ impl<T: Keyed> Replace<T> {
         let mut history = KeyedBatch::default();
         history.reserve(batch.rows.len());
         for KeyedRow { key, hash, time, row: change } in batch.rows {
-            if key.is_null() {
-                self.input.null_key();
-                continue;
-            }
             let (row, kind) = match change {
                 RowChange::Put(row) => (Some(row), RowKind::Insert),
                 RowChange::Delete(_) => (None, RowKind::Delete),

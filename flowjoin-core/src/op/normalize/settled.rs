@@ -190,10 +190,6 @@ impl<K: Key, T: Data> Operator for Settled<K, T> {
         let batch = batch.take::<KeyedBatch<K, T>>()?;
         self.account.rows += batch.len() as u64;
         for (keyed, kind) in batch.into_rows() {
-            if keyed.key.is_null() {
-                self.account.null_key += 1;
-                continue;
-            }
             let time = self.time_of(&keyed, cx.watermark);
             self.account.open += 1;
             self.waiting.entry(time).or_default().push((kind, keyed));

@@ -130,6 +130,11 @@ impl<K: Key> TemporalJoin<K> {
             self.prefetch(rows.as_slice(), |row| row.hash);
             let deletes = !kinds.at(index).adds();
             index += 1;
+            if key.is_null() {
+                self.accounts[VERSIONS].null_key += 1;
+                self.rows.discard(VERSIONS, &[id]);
+                continue;
+            }
             self.take_version(hash, key, Version { time, id, deletes }, out);
         }
         self.select(out);
