@@ -63,9 +63,9 @@ impl Origin {
         }
     }
 
-    // What of a batch comes in: facts are not taken back, and a row without a key is in no table.
+    // What of a batch comes in: facts are not taken back.
     fn takes(self, change: &Change) -> bool {
-        change.row.key.is_some() && (self != Origin::Facts || change.kind.adds())
+        self != Origin::Facts || change.kind.adds()
     }
 
     fn send(self, t: &mut TestFlow, changes: &[Change]) {

@@ -159,6 +159,7 @@ struct Model<'a> {
     late: Vec<Row>,
     late_versions: u64,
     nulls: u64,
+    null_versions: u64,
     frontier: Frontier,
     sent: Watermark,
 }
@@ -167,7 +168,7 @@ impl<'a> Model<'a> {
     fn new(spec: &'a Spec) -> Model<'a> {
         let (probes, versions, rows, late) = Default::default();
         let (frontier, sent) = (Frontier::new(2), Watermark::NONE);
-        Model { spec, probes, versions, rows, late, late_versions: 0, nulls: 0, frontier, sent }
+        Model { spec, probes, versions, rows, late, late_versions: 0, nulls: 0, null_versions: 0, frontier, sent }
     }
 
     fn find(&self, row: &Row) -> AsOf {
@@ -181,6 +182,7 @@ impl<'a> Model<'a> {
 
     fn take_version(&mut self, version: Version<u8>, row: Row) {
         if version.key.is_none() {
+            self.null_versions += 1;
             return;
         }
         self.late_versions += u64::from(version.time.as_millis() < self.frontier.at());
@@ -307,7 +309,8 @@ fn check_step(t: &TestFlow, model: &Model<'_>, came: &Came) -> Result<(), TestCa
     prop_assert_eq!(model.sent.time().as_millis(), expected);
     let [probes, versions] = &figures.accounts[..] else { unreachable!("a join of two inputs") };
     prop_assert_eq!(probes.late, model.late.len() as u64);
-    prop_assert_eq!((versions.rows, versions.late), (model.versions.len() as u64, model.late_versions));
+    prop_assert_eq!((versions.late, versions.null_key), (model.late_versions, model.null_versions));
+    prop_assert_eq!(versions.rows - versions.null_key, model.versions.len() as u64);
     if model.spec.keep.is_none() && !model.spec.optional {
         let of = |reason| came.alone.iter().filter(|(_, it)| *it == reason).count() as u64;
         prop_assert_eq!((probes.never_seen, probes.no_version), (of(Reason::NeverSeen), of(Reason::NoVersion)));
