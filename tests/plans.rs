@@ -205,7 +205,7 @@ fn one_stream_may_have_two_readers() {
             ├─ sink pairs (json lines, out/pairs.jsonl)             append-only
             │  └─ join twins on order_id [orders, orders]           append-only
             │     │  kernel product
-            │     │  keeps orders, orders: rows by key, ttl 1h (processing time)
+            │     │  keeps orders, orders 2: rows by key, ttl 1h (processing time)
             │     ├─ ⇄ source orders (json lines, in/orders.jsonl)  time placed_at, out of order ≤ 5s, idle 1m
             │     └─ ⇄ source orders (json lines, in/orders.jsonl) (as above)
             └─ sink half (json lines, out/half.jsonl)               append-only

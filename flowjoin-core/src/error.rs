@@ -78,13 +78,17 @@ impl TimeError {
     pub fn in_the_future(field: &str, time: EventTime, now: EventTime) -> TimeError {
         let ratio = time.as_millis() / now.as_millis().max(1);
         let cause = match ratio {
-            500..=2_000 => "; microseconds read as milliseconds, or milliseconds as seconds?",
+            500..=2_000 => {
+                "; microseconds read as milliseconds, or milliseconds as seconds? say the unit where the row or its source is \
+                 declared"
+            }
             500_000..=2_000_000 => "; nanoseconds read as milliseconds, or microseconds as seconds?",
             _ => "",
         };
         let (millis, date) = (time.as_millis().to_string(), time.to_string());
         // A number beyond all dates is told as it is.
-        let told = if date == millis { millis } else { format!("{millis} ({date})") };
+        let told =
+            if date == millis { format!("{millis} ms since 1970") } else { format!("{millis} ms since 1970 ({date})") };
         TimeError { message: format!("`{field}` is {told}, too far ahead of the clock ({now}){cause}") }
     }
 }

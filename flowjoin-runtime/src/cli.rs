@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind as Refusal};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use flowjoin_core::api::Flow;
 
@@ -49,6 +50,9 @@ pub fn main_with<W: Into<OsString>>(flow: Flow, words: impl IntoIterator<Item = 
         Err(help_or_error) => {
             // What cannot be told, as standard output is closed, changes nothing.
             let _ = help_or_error.print();
+            if is_a_word(&help_or_error) {
+                warn(format_args!("words for the program itself stand behind `--`, as in `run -- data`"));
+            }
             return help_or_error.exit_code() as u8;
         }
     };
@@ -59,6 +63,12 @@ pub fn main_with<W: Into<OsString>>(flow: Flow, words: impl IntoIterator<Item = 
         },
         |()| 0,
     )
+}
+
+// Whether a word was given where only options are.
+fn is_a_word(error: &clap::Error) -> bool {
+    let unknown = error.get(ContextKind::InvalidArg).filter(|_| error.kind() == Refusal::UnknownArgument);
+    matches!(unknown, Some(ContextValue::String(word)) if !word.starts_with('-'))
 }
 
 /// The words of the command line behind `--`, which [`main`] leaves to the program. Those that are not UTF-8 have a sign in
@@ -88,6 +98,7 @@ fn command(flow: &Flow) -> Command {
         .help("A TOML file with settings [default: what FLOWJOIN_CONFIG names]");
     let run = Command::new("run")
         .about("Runs the flow until its sources end or Ctrl-C stops them")
+        .after_help("Words behind `--` are the program's own.")
         .arg(config.clone())
         .args(options.clone());
     let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue).help(help);

@@ -231,7 +231,11 @@ impl TestFlow {
     }
 
     /// Moves processing time alone.
+    ///
+    /// # Panics
+    /// If it would go back.
     pub fn advance_processing(&mut self, span: Span) -> &mut Self {
+        assert!(span >= Span::ZERO, "processing time does not go back: it is asked to go on by {span}");
         self.now = self.now.plus(span);
         for task in 0..self.tasks.len() {
             self.run_task(task, |task, now| task.handle(TaskInput::Clock, now));
@@ -329,9 +333,10 @@ impl TestFlow {
     /// How long the rows of a join waited for each other, over all its tasks; nothing if none of its rows expires.
     ///
     /// # Panics
-    /// If there is no step of this name.
+    /// If there is no step of this name, or it has not several inputs, as every join.
     pub fn delays(&self, name: &str) -> MatchDelays {
         let id = self.step(name);
+        assert!(self.plan.node(id).inputs.len() > 1, "`{name}` is no join, so that no rows wait for each other there");
         let mut sum = MatchDelays::default();
         for (_, delays) in self.tasks.iter().flat_map(Task::delays).filter(|(node, _)| *node == id) {
             sum.add(&delays);

@@ -145,6 +145,7 @@ fn a_command_line_that_is_not_understood_is_told_with_what_there_is() {
         ("rum", "a similar subcommand exists: 'run'"),
         ("run --paralelism 2", "a similar argument exists: '--parallelism'"),
         ("run extra", "unexpected argument 'extra'"),
+        ("run extra", "words for the program itself stand behind `--`"),
         ("explain --json --mermaid", "cannot be used with"),
         ("explain --parallelism 2", "unexpected argument '--parallelism'"),
     ] {
@@ -171,5 +172,7 @@ fn a_command_line_that_is_not_understood_is_told_with_what_there_is() {
               --progress <true|false>      Whether a progress bar is shown for each source that has an end [default: true]
               --report <true|false>        Whether the accounting is printed at the end [default: true]
           -h, --help                       Print help
+
+        Words behind `--` are the program's own.
     "#]].assert_eq(&out);
 }

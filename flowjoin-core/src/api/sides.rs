@@ -142,6 +142,17 @@ pub fn send_late<T: Data>(
     out.send(side.port, AnyBatch::new(batch));
 }
 
+// What the inputs of a join are called: where several are of one name, by their numbers.
+fn labels_of(inputs: &[Input]) -> Vec<String> {
+    let label = |input: &Input| input.output.label.clone();
+    let mut labels: Vec<String> = Vec::with_capacity(inputs.len());
+    for (place, input) in inputs.iter().enumerate() {
+        let before = inputs[..place].iter().filter(|other| other.output.label == input.output.label).count();
+        labels.push(if before == 0 { label(input) } else { format!("{} {}", label(input), before + 1) });
+    }
+    labels
+}
+
 fn side_label(what: &str, input: &str) -> String {
     format!("{what} {input}")
 }
@@ -184,7 +195,7 @@ impl JoinDraft {
 impl Placed {
     /// The stream of a side output.
     fn side<T: Data>(&self, what: &str, input: usize, port: Port) -> Stream<T> {
-        let label = side_label(what, &self.draft.inputs[input].output.label);
+        let label = side_label(what, &labels_of(&self.draft.inputs)[input]);
         Stream::at(Output { flow: self.draft.flow().clone(), from: self.node, port, label, keyed: None })
     }
 
@@ -216,17 +227,17 @@ impl Placed {
             _ => "join",
         };
         let name = draft.name(kind);
-        let labels: Vec<&str> = draft.inputs.iter().map(|input| input.output.label.as_str()).collect();
-        let side = |what: &str, label: &&str| PortInfo { label: side_label(what, label), mode: ChangeMode::Append };
+        let labels = labels_of(&draft.inputs);
+        let side = |what: &str, label: &String| PortInfo { label: side_label(what, label), mode: ChangeMode::Append };
         let mut ports = vec![PortInfo::main(mode)];
         ports.extend(labels.iter().map(|label| side("unmatched", label)));
         ports.extend(labels.iter().map(|label| side("late", label)));
         let kept = labels.iter().zip(keeps);
-        let state = kept.map(|(label, keeps)| StateSpec { input: (*label).to_string(), shape, keeps }).collect();
+        let state = kept.map(|(label, keeps)| StateSpec { input: label.clone(), shape, keeps }).collect();
         let claims = Claims::default();
         let names = Names {
             operator: name.as_str().into(),
-            inputs: labels.iter().map(|&label| label.into()).collect(),
+            inputs: labels.iter().map(|label| label.as_str().into()).collect(),
             keys: keys_of(&draft.inputs).into(),
             claims: claims.clone(),
         };

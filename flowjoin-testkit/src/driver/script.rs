@@ -359,7 +359,7 @@ mod tests {
               out: -D two words, 2, false
               out: +I two words, 2, true
             rest id=1 text=x tags=[] at=200000000
-              bad: rest: `at` is 200000000 (1970-01-03T07:33:20.000Z), too far ahead of the clock (1970-01-01T00:00:00.000Z) in {"id":1,"text":"x","tags":[],"at":"1970-01-03T07:33:20.000Z"}
+              bad: rest: `at` is 200000000 ms since 1970 (1970-01-03T07:33:20.000Z), too far ahead of the clock (1970-01-01T00:00:00.000Z) in {"id":1,"text":"x","tags":[],"at":"1970-01-03T07:33:20.000Z"}
             wm 6s
             notes id=3 text=y tags=[] at=5999
               late: +I id 3, text y, tags [], at 1970-01-01T00:00:05.999Z, watermark 1970-01-01T00:00:06.000Z, late_by_ms 1, input notes, operator notes-rest-join
