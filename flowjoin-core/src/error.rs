@@ -143,13 +143,9 @@ impl OpError {
         OpError { message }
     }
 
-    /// A result of a join has another key than it was joined on, and `by` goes by that one.
+    /// A result of a join has another key than it was joined on, and `by`, with its remedy, goes by that one.
     pub fn other_key(differs: &str, by: &str) -> OpError {
-        let message = format!(
-            "a result {differs}, although the key has the name of that of the join: {by}, and would keep \
-             wrong rows; put `.to_table()` behind the join, which arranges the rows by their own key"
-        );
-        OpError { message }
+        OpError { message: format!("a result {differs}, although the key has the name of that of the join: {by}") }
     }
 
     /// More rows than a task can number.

@@ -182,9 +182,9 @@ fn stopped_by(build: impl Fn(&Flow)) -> String {
 }
 
 #[track_caller]
-fn says(told: &str, by: &str) {
+fn says(told: &str, by: &str, remedy: &str) {
     assert!(told.contains("has the key 1, and is made of rows with the key 3"), "{told}");
-    assert!(told.contains(by) && told.contains(".to_table()"), "{told}");
+    assert!(told.contains(by) && told.contains(remedy), "{told}");
 }
 
 #[test]
@@ -194,18 +194,18 @@ fn another_value_under_the_name_of_the_key_stops_the_flow_before_a_sink_by_it() 
         let join = left(flow).join(right(flow).optional()).keep_forever();
         join.select(renamed).sink_to(newest());
     });
-    says(&told, "the sink `newest`");
+    says(&told, "the sink `newest`", "put `.to_table()` behind the join");
     let told = stopped_by(|flow| {
         let join = left(flow).interval_join(right(flow).optional().emit(Eager)).between(secs(0), secs(9));
         join.select(renamed).sink_to(newest());
     });
-    says(&told, "the sink `newest`");
+    says(&told, "the sink `newest`", "put `.to_table()` behind the join");
     let told = stopped_by(|flow| {
         let rights = flow.stream::<Right>(TestSource::new("right")).latest_by_key();
         let lefts = flow.stream::<Left>(TestSource::new("left")).latest_by_key();
         lefts.join(rights.optional()).keep_forever().select(renamed).filter(|row| row.left > 0).sink_to(newest());
     });
-    says(&told, "the sink `newest`");
+    says(&told, "the sink `newest`", "put `.to_table()` behind the join");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn another_value_under_the_name_of_the_key_stops_the_flow_before_a_join_by_it() 
         let second = first.keyed().join(rights.optional()).keep_forever();
         second.select(|row, _| row.clone()).sink_to(TestSink::new("out"));
     });
-    says(&told, "`key_by`");
+    says(&told, "`key_by`", "key the rows by a closure");
 }
 
 #[test]

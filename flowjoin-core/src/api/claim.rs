@@ -29,7 +29,7 @@ pub fn key_of<T: Data, K: Key>(key: KeyFn<T, K>) -> KeyOf {
 /// Somebody who takes the join's word.
 #[derive(Clone)]
 struct Claim {
-    // Who does, in words.
+    // Who does, in words, and what to do if it is not so.
     by: Arc<str>,
     // What is different, if the row has another key than this one.
     differs: Arc<dyn Fn(&dyn Any, &dyn Any) -> Option<String> + Send + Sync>,

@@ -287,7 +287,10 @@ impl Output {
     /// Such a sink takes the word of the join that arranged them.
     pub(crate) fn is_taken_by<T>(&self, by_key: &ByKey<T>, sink: &str) {
         if let Some(claims) = self.keyed.as_ref().and_then(|mark| mark.claims.as_ref()) {
-            let by = format!("the sink `{sink}` keeps the newest row of each key in the order of the join");
+            let by = format!(
+                "the sink `{sink}` keeps the newest row of each key in the order of the join, and would keep wrong rows; put \
+                 `.to_table()` behind the join, which arranges the rows by their own key"
+            );
             claims.add(&by, by_key.differs);
         }
     }

@@ -68,9 +68,9 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
         });
         if let Some(claims) = keyed.as_ref().and_then(|mark| mark.claims.as_ref()) {
             let key = key.clone();
-            claims.add("`key_by` reads the changes of each key in the order of the join", move |made, joined_on| {
-                differs(&key(made.downcast_ref::<T>()?), joined_on)
-            });
+            let by = "`key_by` takes the changes of each key to be in the order of the join; give the field another name, or key \
+                      the rows by a closure, `.key_by(|row| ..)`, of which nothing is taken for granted";
+            claims.add(by, move |made, joined_on| differs(&key(made.downcast_ref::<T>()?), joined_on));
         }
         let by = key.clone();
         let out = flow.add(NewNode {
