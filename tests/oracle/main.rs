@@ -12,6 +12,7 @@ mod history;
 mod interval;
 mod keyed;
 mod labels;
+mod met;
 mod newest;
 mod policies;
 mod snapshot;

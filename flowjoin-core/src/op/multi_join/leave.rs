@@ -38,14 +38,13 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         if !due.is_empty() {
             self.owes_gaps = None;
         }
+        due.retain(|&Due { hash, id, .. }| !self.is_renewed(input, hash, id, now));
+        self.tell_leaving(input, &due, out);
         let (mut met, mut unmet) = (Vec::new(), Vec::new());
         self.folding.begin(input);
         for (index, &Due { hash, id, .. }) in due.iter().enumerate() {
             if let Some(next) = due.get(index + super::AHEAD) {
                 self.table.prefetch(next.hash);
-            }
-            if self.is_renewed(input, hash, id, now) {
-                continue;
             }
             if let Some(delays) = &mut self.delays
                 && delays.takes(hash)
@@ -73,6 +72,23 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         self.let_go(input, &unmet, Reason::Expired, out);
     }
 
+    // Tells the gaps that waited beside rows which leave now, before any of them does: a row that is told with another one
+    // has met it, and does not leave unmatched.
+    fn tell_leaving(&mut self, input: usize, due: &[Due], out: &mut Outbox) {
+        if self.gaps.is_none() {
+            return;
+        }
+        for &Due { hash, id, .. } in due {
+            if let Some(place) = self.table.place_of(hash, input, id) {
+                self.tell_waiting(place, input, id, self.frontier, true);
+            }
+            if self.combos.len() >= super::COMBOS_MAX {
+                self.select(out);
+            }
+        }
+        self.select(out);
+    }
+
     // Whether the row was written again and is not due yet; it is then noted for its new time.
     fn is_renewed(&mut self, input: usize, hash: u64, id: RowId, now: i64) -> bool {
         let Some(leaving) = &mut self.leaving[input] else { return false };
@@ -84,7 +100,6 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     }
 
     fn leave(&mut self, input: usize, (place, hash): (Place, u64), id: RowId) {
-        self.tell_waiting(place, input, id, self.frontier, true);
         if let Some(index) = &mut self.index[input] {
             index.remove(hash, self.rows.print(input, id), id);
         }
