@@ -6,6 +6,8 @@
 mod alignment;
 #[path = "joins/chains.rs"]
 mod chains;
+#[path = "joins/debezium.rs"]
+mod debezium;
 #[path = "joins/delays.rs"]
 mod delays;
 #[path = "joins/expiry.rs"]

@@ -29,7 +29,8 @@ pub struct Report {
     pub steps: Vec<StepReport>,
     /// The longest that one call of a task took: a pause for all that waits behind it.
     pub longest_call: Duration,
-    /// Whether the flow was stopped, by [`Running::stop`](crate::Running::stop) or Ctrl-C, before its sources had ended.
+    /// Whether the flow was stopped, by [`Running::stop`](crate::Running::stop), Ctrl-C or a bad record, before its sources
+    /// had ended.
     pub stopped: bool,
     explain: Explain,
 }

@@ -359,6 +359,8 @@ impl Shell {
         if let Err(cause) = records.iter().try_for_each(|record| policy.note(record)) {
             let mut failed = self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner);
             failed.get_or_insert_with(|| io_error(&self.shared.plan, node, cause));
+            // What the record was to say has not been read, though its file may have no more.
+            self.shared.cut_short.store(true, Ordering::Relaxed);
             let _ = self.stop_all.send(true);
         }
         Ok(())

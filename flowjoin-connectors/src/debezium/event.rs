@@ -117,14 +117,15 @@ where
         let from = before.as_ref().and_then(|before| self.key.pick::<T::Key>(|name| before.column(name)).ok());
         // A new primary key is told by a delete and an insert of one place in the log.
         let deleted = self.deleted.take().filter(|(place, _)| event.source.place() == Some(place)).map(|(_, key)| key);
-        let from = from.or(deleted).filter(|from| !from.is_null());
-        let row = || before.as_ref().and_then(|before| self.whole(before, event));
+        let whole = || before.as_ref().and_then(|before| self.whole(before, event));
+        // A null of an image that may lack columns may be one that was not sent.
+        let from = from.or(deleted).filter(|from| !from.is_null() || whole().is_some());
         Ok(match (from, put) {
             (Some(from), Put::Row(to)) if from != to.key() && event.op == Op::Update => {
-                TableChange::Move(Box::new(Moved { row: row(), from, time, to: MovedTo::Row(to) }))
+                TableChange::Move(Box::new(Moved { row: whole(), from, time, to: MovedTo::Row(to) }))
             }
             (Some(from), Put::Patch { key, patch }) if from != key => {
-                TableChange::Move(Box::new(Moved { row: row(), from, time, to: MovedTo::Patch { key, patch } }))
+                TableChange::Move(Box::new(Moved { row: whole(), from, time, to: MovedTo::Patch { key, patch } }))
             }
             (_, Put::Row(row)) => TableChange::Put(row),
             (_, Put::Patch { key, patch }) => TableChange::Patch { key, time, patch: Box::new(patch) },

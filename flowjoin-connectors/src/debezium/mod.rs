@@ -41,7 +41,7 @@ use crate::json::{KeyFields, RowFields};
 /// | event | change |
 /// |---|---|
 /// | `c`, `r` (snapshot), `u` | the row of its key is `after` now |
-/// | `u` whose `before` has another key | the row goes from that key to the new one |
+/// | `u` whose `before` has another key | the row goes from that key to the new one; from one that is null only if `before` is known to be [whole](Debezium::replica_identity_full) |
 /// | `d`, and a value of null | the row of the key is gone |
 /// | `t` (truncate) | all rows are gone |
 /// | `m`, heartbeats, changes of the schema, ends of transactions | passed over |

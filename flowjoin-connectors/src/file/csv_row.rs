@@ -36,6 +36,14 @@ impl de::Error for RowError {
     fn custom<M: Display>(message: M) -> RowError {
         RowError(message.to_string())
     }
+
+    fn invalid_type(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        match found {
+            // serde's word for a null.
+            de::Unexpected::Unit => RowError(format!("the field is empty, or null; expected {expected}")),
+            found => RowError(format!("invalid type: {found}, expected {expected}")),
+        }
+    }
 }
 
 impl<'de> Deserializer<'de> for Row<'de> {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
+use flowjoin_core::Key;
 use flowjoin_core::Keyed;
 use flowjoin_core::io::TableChange;
 use serde::de::DeserializeOwned;
@@ -142,7 +143,11 @@ where
         };
         let key = object.given("key").map(|key| self.key.read::<T::Key>(key)).transpose()?;
         if given(value).is_none() {
-            let key = key.ok_or("there is no `key`, and the value is null: whose row is gone?")?;
+            let key = key.ok_or_else(|| match T::Key::may_be_null() {
+                true => "`key` and value are both null, which names no row; a key that is null is told with its field, as in \
+                         `{\"key\":{\"id\":null},\"value\":null}`",
+                false => "there is no `key`, and the value is null: whose row is gone?",
+            })?;
             return Ok(TableChange::delete(key));
         }
         let row: T = self.fields.read_row(value).map_err(|reason| format!("in `value`: {reason}"))?;
