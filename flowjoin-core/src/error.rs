@@ -148,6 +148,20 @@ impl OpError {
         OpError { message: format!("a result {differs}, although the key has the name of that of the join: {by}") }
     }
 
+    /// A row cannot be kept over a crash.
+    pub fn not_kept(row: &str, reason: &str) -> OpError {
+        let message = format!(
+            "a row of `{row}` cannot be kept, as it does not come back from what serde writes of it ({reason}); let its \
+             `Serialize` and `Deserialize` agree"
+        );
+        OpError { message }
+    }
+
+    /// What was kept is not what it should be.
+    pub fn unreadable(what: &str, reason: &dyn fmt::Display) -> OpError {
+        OpError { message: format!("state that was kept cannot be read as `{what}`: {reason}") }
+    }
+
     /// More rows than a task can number.
     pub fn too_many_rows() -> OpError {
         OpError { message: "a task holds more than 2^30 rows of one input; use a TTL or more parallelism".to_string() }
