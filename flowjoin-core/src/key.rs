@@ -84,6 +84,12 @@ impl KeyGroup {
         KeyGroup((hash >> 57) as u16)
     }
 
+    /// The group of this number, which is less than [`KEY_GROUPS`].
+    pub fn numbered(index: usize) -> KeyGroup {
+        debug_assert!(index < usize::from(KEY_GROUPS), "there is no such group");
+        KeyGroup(index as u16)
+    }
+
     /// Its number, from 0.
     pub fn index(self) -> usize {
         usize::from(self.0)

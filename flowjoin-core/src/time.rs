@@ -26,7 +26,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub struct EventTime(i64);
 
 /// The time of the machine that works on the row: milliseconds since the epoch, handed in by the host.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct ProcTime(i64);
 
 /// A signed length of time in milliseconds: `hours(1)`, `-secs(5)`.
@@ -36,7 +36,7 @@ pub struct Span(i64);
 /// A frontier of event time: every row still to come has a time at or after it.
 ///
 /// A row is *late* if its time is before the watermark of the operator that it arrives at.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Watermark(EventTime);
 
 /// `n` milliseconds.

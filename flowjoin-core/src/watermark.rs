@@ -4,6 +4,8 @@
 //! before the W of the operator that it arrives at. Inputs are active, idle or finished, which are three things.
 //! Everything here is plain data and arithmetic; the host says what time it is.
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::{EventTime, ProcTime, Span, Watermark};
 
 mod align;
@@ -137,7 +139,29 @@ pub struct Generator {
     paused: bool,
 }
 
+/// What has to be known of a [`Generator`] to make another one that goes on where it was.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct GeneratorRecord {
+    newest: Option<EventTime>,
+    sent: Watermark,
+    // The time in between does not count: nobody was there to read.
+    quiet_for: Span,
+    idle: bool,
+}
+
 impl Generator {
+    /// What it is now.
+    pub fn record(&self, now: ProcTime) -> GeneratorRecord {
+        let &Generator { newest, sent, idle, quiet_since, .. } = self;
+        GeneratorRecord { newest, sent, quiet_for: now.since(quiet_since), idle }
+    }
+
+    /// Goes on where another one was.
+    pub fn go_on(&mut self, GeneratorRecord { newest, sent, quiet_for, idle }: GeneratorRecord, now: ProcTime) {
+        (self.newest, self.sent, self.idle) = (newest, sent, idle);
+        self.quiet_since = now.plus(-quiet_for);
+    }
+
     /// A generator that starts its idle clock now.
     pub fn new(strategy: Watermarks, now: ProcTime) -> Generator {
         Generator { strategy, newest: None, sent: Watermark::NONE, quiet_since: now, idle: false, paused: false }

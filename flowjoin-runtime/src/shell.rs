@@ -384,7 +384,8 @@ impl Shell {
                 Effect::Partition(source, slot, progress) => {
                     self.shared.aligned.hear(self.task.id(), source, slot, progress);
                 }
-                Effect::Reached(..) => {}
+                // No epoch is ended here, so that none is sealed.
+                Effect::Reached(..) | Effect::Sealed(..) => {}
             }
         }
         Ok(wrote)

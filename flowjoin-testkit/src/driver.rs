@@ -3,6 +3,7 @@
 //! The tasks are those that a runtime would run, with the same exchanges and the same operators; only the waiting is
 //! left out. Sources and sinks are not opened: rows are sent by the name of a source and read by the name of a sink.
 
+mod kept;
 mod output;
 mod script;
 mod tables;
@@ -10,6 +11,7 @@ mod tables;
 mod tests;
 mod unread;
 
+pub use kept::crashing;
 pub use output::Output;
 pub use script::ScriptError;
 
@@ -27,6 +29,7 @@ use flowjoin_core::{
     Event, EventTime, Flow, MatchDelays, OpFigures, PlanErrors, ProcTime, Progress, RecordError, Span, TimeFigures,
     Watermark, millis,
 };
+use kept::Kept;
 use unread::Unread;
 
 /// A flow under test.
@@ -65,6 +68,10 @@ pub struct TestFlow {
     sinks: BTreeMap<NodeId, SinkLog>,
     bad: Vec<RecordError>,
     unread: Unread,
+    partitions: Vec<(String, usize)>,
+    kept: Option<Kept>,
+    // Whether it is to crash after each step.
+    crashes: bool,
 }
 
 struct SinkLog {
@@ -121,19 +128,9 @@ impl TestFlow {
         let flow = Flow::new("test");
         build(&flow);
         let plan = Arc::new(flow.plan()?);
-        // Rows leave an exchange when the driver flushes it, or when so many have come.
-        let batching = Batching { rows_max: 1_024, linger: millis(0) };
         let now = ProcTime::from_millis(0);
-        let count = |source: &dyn AnySource| {
-            let is_it = |(name, _): &&(&str, usize)| {
-                plan.source(name).is_some_and(|(_, named)| std::ptr::addr_eq(Arc::as_ptr(named), source))
-            };
-            Ok(partitions.iter().find(is_it).map_or(1, |&(_, count)| count))
-        };
-        let deployment = Deployment::new(plan.clone(), parallelism, batching, now, count);
-        let Ok(Deployment { tasks, readings, alignments, .. }) = deployment else {
-            unreachable!("the count of partitions is given here")
-        };
+        let partitions = partitions.iter().map(|&(name, count)| (name.to_string(), count)).collect();
+        let Deployment { tasks, readings, alignments, .. } = deployment(&plan, parallelism, &partitions, now);
         let mut sinks = BTreeMap::new();
         for node in plan.nodes().iter().filter(|node| plan.sink(&node.name).is_some_and(|(id, _)| id == node.id)) {
             let reached = Merge::new(parallelism, Rejoin::AtOnce);
@@ -154,12 +151,20 @@ impl TestFlow {
             sinks,
             bad: Vec::new(),
             unread: Unread::new(alignments),
+            partitions,
+            kept: None,
+            crashes: false,
         };
         for task in 0..test.tasks.len() {
             test.run_task(task, |task, now| task.start(now));
         }
         test.settle();
+        test.keep_if_crashing();
         Ok(test)
+    }
+
+    fn deploy(&self) -> Deployment {
+        deployment(&self.plan, self.parallelism, &self.partitions, self.now)
     }
 
     /// Sends a row to a source, and does all that comes of it. A source that was idle wakes by that.
@@ -242,6 +247,7 @@ impl TestFlow {
         }
         self.settle();
         self.read_on();
+        self.crash_if_asked();
         self
     }
 
@@ -429,6 +435,7 @@ impl TestFlow {
             panic!("`{}` has no partition {partition}", self.plan.node(source).name)
         };
         self.read(task, input(slot));
+        self.crash_if_asked();
         self
     }
 
@@ -454,6 +461,7 @@ impl TestFlow {
             Effect::Send(to, inlet, message) => self.mail.push_back((to, inlet, message)),
             Effect::Partition(source, slot, progress) => self.unread.hear(TaskId(task), source, slot, progress),
             Effect::Bad(_, records) => self.bad.extend(records),
+            Effect::Sealed(_, changes) => self.on_sealed(&changes),
             Effect::Write(node, batch) => {
                 let Build::Sink(sink) = &self.plan.node(node).build else { return };
                 let rows = sink.values(batch).into_iter().map(|(kind, row, time)| Output { kind, row, time });
@@ -483,5 +491,20 @@ impl TestFlow {
                 return;
             }
         }
+    }
+}
+
+fn deployment(plan: &Arc<Plan>, parallelism: usize, partitions: &Vec<(String, usize)>, now: ProcTime) -> Deployment {
+    // Rows leave an exchange when the driver flushes it, or when so many have come.
+    let batching = Batching { rows_max: 1_024, linger: millis(0) };
+    let count = |source: &dyn AnySource| {
+        let is_it = |(name, _): &&(String, usize)| {
+            plan.source(name).is_some_and(|(_, named)| std::ptr::addr_eq(Arc::as_ptr(named), source))
+        };
+        Ok(partitions.iter().find(is_it).map_or(1, |&(_, count)| count))
+    };
+    match Deployment::new(plan.clone(), parallelism, batching, now, count) {
+        Ok(deployment) => deployment,
+        Err(_) => unreachable!("the count of partitions is given here"),
     }
 }

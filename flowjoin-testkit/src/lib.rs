@@ -12,5 +12,5 @@ mod ends;
 pub mod oracle;
 
 pub use changelog::{ChangelogChecker, IllegalChange, NotStanding, NotUnique};
-pub use driver::{Output, ScriptError, TestFlow};
+pub use driver::{Output, ScriptError, TestFlow, crashing};
 pub use ends::{TestSink, TestSource};

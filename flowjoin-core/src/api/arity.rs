@@ -26,7 +26,7 @@ use crate::op::joined::{
 use crate::op::multi_join::{MultiJoin as MultiJoinOp, Spec};
 use crate::op::{Outbox, Port};
 use crate::record::Data;
-use crate::state::{Equality, Held, RowId, Slab, Slots, StateShape, prefetch_all};
+use crate::state::{Equality, Held, RowId, Slab, Slots, StateShape, prefetch_all, read_row, write_row};
 use crate::time::{EventTime, Watermark};
 
 /// Rows asked for ahead of use.
@@ -320,6 +320,33 @@ macro_rules! arity {
 
             fn emitted(&self) -> u64 {
                 self.emitted
+            }
+
+            fn go_on(&mut self, emitted: u64) {
+                self.emitted = emitted;
+            }
+
+            fn write_row(&self, input: usize, id: RowId, out: &mut Vec<u8>) -> Result<(), OpError> {
+                match input {
+                    $($i => {
+                        let held = held(&self.slabs.$i, &self.slots, |slot| &slot.$i, id);
+                        write_row(&held.expect("only rows that are held are asked for").row, out)
+                    })+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
+            }
+
+            fn read_row(
+                &mut self,
+                input: usize,
+                bytes: &[u8],
+                time: EventTime,
+                slot: Option<u32>,
+            ) -> Result<RowId, OpError> {
+                match input {
+                    $($i => shelf!(self, $i).take_in(read_row(bytes)?, time, slot),)+
+                    _ => unreachable!("a join has {} inputs", $n),
+                }
             }
         }
 

@@ -4,6 +4,7 @@ use super::{Cx, InputId, Operator, Port};
 use crate::account::{Account, OpFigures};
 use crate::batch::AnyBatch;
 use crate::error::OpError;
+use crate::state::{Sealed, Sealing, decode, encode};
 
 /// A function from a batch to a batch.
 pub type BatchFn = dyn Fn(AnyBatch) -> Result<AnyBatch, OpError> + Send + Sync;
@@ -34,6 +35,18 @@ impl Operator for Apply {
     fn figures(&self) -> OpFigures {
         passed(&[self.rows], self.emitted)
     }
+
+    fn keep(&mut self) {}
+
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        into.put_own(COUNTS, &[], &encode(&(self.rows, self.emitted)));
+        Ok(())
+    }
+
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        (self.rows, self.emitted) = decode(sealed.value)?;
+        Ok(())
+    }
 }
 
 /// Sends on what comes on any of its inputs.
@@ -58,7 +71,22 @@ impl Operator for Pass {
     fn figures(&self) -> OpFigures {
         passed(&self.rows, self.rows.iter().sum())
     }
+
+    fn keep(&mut self) {}
+
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        into.put_own(COUNTS, &[], &encode(&self.rows));
+        Ok(())
+    }
+
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        self.rows = decode(sealed.value)?;
+        Ok(())
+    }
 }
+
+// The only part of the state of a step that holds no rows.
+const COUNTS: u8 = 0;
 
 fn passed(rows: &[u64], emitted: u64) -> OpFigures {
     let accounts = rows.iter().map(|&rows| Account { rows, matched: rows, ..Account::default() });

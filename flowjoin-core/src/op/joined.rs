@@ -289,6 +289,22 @@ pub trait JoinRows<K: Key, const N: usize>: Send {
 
     /// Rows sent on the main output so far.
     fn emitted(&self) -> u64;
+
+    /// Goes on where so many rows had been sent.
+    fn go_on(&mut self, emitted: u64);
+
+    /// Appends the bytes of a row that is held.
+    ///
+    /// # Errors
+    /// If the row cannot be kept.
+    fn write_row(&self, input: usize, id: RowId, out: &mut Vec<u8>) -> Result<(), OpError>;
+
+    /// Takes a row of this time in again: into the slot of this number, if there is one and it has room, else into the
+    /// slab.
+    ///
+    /// # Errors
+    /// If the bytes are not those of a row, or the slab is full.
+    fn read_row(&mut self, input: usize, bytes: &[u8], time: EventTime, slot: Option<u32>) -> Result<RowId, OpError>;
 }
 
 /// The port of the unmatched rows of an input.
@@ -456,6 +472,17 @@ impl<'a, T, S: Default, F: Fn(&mut S) -> &mut Option<Held<T>>> Shelf<'a, T, S, F
             } else {
                 prefetch((self.field)(slot));
             }
+        }
+    }
+
+    /// Takes a row in: into the slot of this number, if there is one and it has room, else into the slab.
+    ///
+    /// # Errors
+    /// If the slab is full.
+    pub fn take_in(&mut self, row: T, time: EventTime, slot: Option<u32>) -> Result<RowId, OpError> {
+        match slot {
+            Some(slot) => self.put(slot, row, time),
+            None => self.slab.insert(row, time),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::{Key, KeyGroup};
 use crate::record::Data;
+use crate::state::{Sealed, Sealing, decode, encode};
 use crate::time::{EventTime, ProcTime, Span};
 
 /// How an exchange makes its batches.
@@ -236,5 +237,18 @@ impl<D: Deal> Operator for Exchange<D> {
 
     fn figures(&self) -> OpFigures {
         self.linger.figures()
+    }
+
+    fn keep(&mut self) {}
+
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        debug_assert_eq!(self.linger.buffered, 0, "what waits for company has been sent before");
+        into.put_own(0, &[], &encode(&self.linger.rows));
+        Ok(())
+    }
+
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        self.linger.rows = decode(sealed.value)?;
+        Ok(())
     }
 }

@@ -22,6 +22,7 @@ use crate::account::OpFigures;
 use crate::batch::AnyBatch;
 use crate::delays::MatchDelays;
 use crate::error::{OpError, RecordError};
+use crate::state::{Sealed, Sealing};
 use crate::time::{EventTime, ProcTime, Watermark};
 use crate::watermark::Progress;
 
@@ -213,6 +214,26 @@ pub trait Operator: Send {
 
     /// Where its rows went and what it holds.
     fn figures(&self) -> OpFigures;
+
+    /// Notes from now on what changes, so that it can be sealed. What it holds already counts as sealed.
+    fn keep(&mut self);
+
+    /// Tells what has changed since the last time, or since [`keep`](Self::keep). It has left no work for later then, and
+    /// what waited for company has been sent.
+    ///
+    /// # Errors
+    /// If a row cannot be kept.
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError>;
+
+    /// Takes back a piece that was sealed, as it was last. All come before anything else does, in the order of their parts
+    /// and keys within a group.
+    ///
+    /// # Errors
+    /// If it is none of its own.
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError>;
+
+    /// All pieces have been taken back; it goes on from there, at this watermark and processing time.
+    fn resume(&mut self, _watermark: Watermark, _now: ProcTime) {}
 }
 
 /// Rows that may be sent in one call before the rest waits.

@@ -325,6 +325,16 @@ impl<K: Key> Operator for SnapshotJoin<K> {
             ..OpFigures::default()
         }
     }
+
+    fn keep(&mut self) {}
+
+    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
+        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    }
+
+    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
+        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    }
 }
 
 const COMBOS_MAX: usize = 1_024;

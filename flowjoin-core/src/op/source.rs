@@ -7,15 +7,21 @@ mod standing;
 mod table;
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::account::{Account, OpFigures};
 use crate::batch::{AnyBatch, Batch};
-use crate::error::{RecordError, TimeError};
+use crate::error::{OpError, RecordError, TimeError};
 use crate::io::{Page, PassedOver, Raws};
 use crate::record::{Data, Event};
-use crate::time::{EventTime, ProcTime};
-use crate::watermark::{Generator, Hold, Merge, Merged, Progress, Rejoin, TimeFigures, Watermarks};
+use crate::state::{Sealed, Sealing, decode, encode};
+use crate::time::{EventTime, ProcTime, Watermark};
+use crate::watermark::{
+    Generator, GeneratorRecord, Hold, InputState, Merge, Merged, Progress, Rejoin, TimeFigures, Watermarks,
+};
 
 pub use standing::Standing;
 pub use table::TableStamp;
@@ -52,6 +58,25 @@ pub trait Stamp: Send {
     /// What it holds, to make rows whole that are told in part.
     fn holds(&self) -> Holdings {
         Holdings::default()
+    }
+
+    /// Notes from now on what changes of that.
+    fn keep(&mut self) {}
+
+    /// Tells what has changed of it.
+    ///
+    /// # Errors
+    /// If a row cannot be kept.
+    fn seal(&mut self, _into: &mut Sealing<'_>) -> Result<(), OpError> {
+        Ok(())
+    }
+
+    /// Takes a piece of it back.
+    ///
+    /// # Errors
+    /// If it is none of its own.
+    fn take_back(&mut self, _sealed: Sealed<'_>) -> Result<(), OpError> {
+        Err(OpError::unreadable("what a source holds", &"it holds nothing"))
     }
 }
 
@@ -202,7 +227,77 @@ pub struct SourceState {
     news: Option<Vec<(usize, Progress)>>,
 }
 
+// What has to be known of a source besides the rows that it holds.
+#[derive(Serialize, Deserialize)]
+struct SourceRecord {
+    generators: Vec<GeneratorRecord>,
+    merge: Merge,
+    account: Account,
+    passed_over: BTreeSet<String>,
+    ticked: ProcTime,
+    hold: Hold,
+    cut: Vec<bool>,
+}
+
 impl SourceState {
+    /// Notes from now on what changes of the rows that it holds.
+    pub fn keep(&mut self) {
+        self.stamp.keep();
+    }
+
+    /// Tells what it is, and what has changed of the rows that it holds.
+    ///
+    /// # Errors
+    /// If a row cannot be kept.
+    pub fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        let generators = self.generators.iter().map(|generator| generator.record(into.now)).collect();
+        let (account, ticked, cut) = (self.account, self.ticked, self.cut.clone());
+        let (merge, hold, passed_over) = (self.merge.clone(), self.hold.clone(), self.passed_over.of.clone());
+        let record = SourceRecord { generators, merge, account, passed_over, ticked, hold, cut };
+        into.put_own(RECORD, &[], &encode(&record));
+        self.stamp.seal(into)
+    }
+
+    /// Takes a piece back that was sealed.
+    ///
+    /// # Errors
+    /// If it is none of its own.
+    pub fn take_back(&mut self, sealed: Sealed<'_>, now: ProcTime) -> Result<(), OpError> {
+        if sealed.part != RECORD {
+            return self.stamp.take_back(sealed);
+        }
+        let record: SourceRecord = decode(sealed.value)?;
+        for (generator, record) in self.generators.iter_mut().zip(record.generators) {
+            generator.go_on(record, now);
+        }
+        self.passed_over.of = record.passed_over;
+        (self.merge, self.account, self.ticked) = (record.merge, record.account, record.ticked);
+        (self.hold, self.cut) = (record.hold, record.cut);
+        Ok(())
+    }
+
+    /// All pieces have been taken back: tells how far each partition is, where somebody wants to know it.
+    pub fn tell_again(&mut self) {
+        let Some(news) = &mut self.news else { return };
+        for (partition, (state, watermark)) in self.merge.inputs().enumerate() {
+            let status = match state {
+                InputState::Active => None,
+                InputState::Idle => Some(Progress::Idle),
+                InputState::Stopped => Some(Progress::Stopped),
+                InputState::Finished => Some(Progress::End),
+            };
+            let moved = (watermark > Watermark::NONE && state != InputState::Finished).then_some(watermark);
+            news.extend(moved.map(Progress::At).into_iter().chain(status).map(|progress| (partition, progress)));
+        }
+    }
+
+    /// The partitions that have ended, or that were stopped.
+    pub fn ended(&self) -> impl Iterator<Item = usize> {
+        let inputs = self.merge.inputs().enumerate();
+        let has_ended = |state| matches!(state, InputState::Finished | InputState::Stopped);
+        inputs.filter(move |(_, (state, _))| has_ended(*state)).map(|(partition, _)| partition)
+    }
+
     /// A source of which this task reads so many partitions.
     pub fn new(stamp: Box<dyn Stamp>, strategy: &Watermarks, partitions: usize, now: ProcTime) -> SourceState {
         let generators = vec![Generator::new(strategy.clone(), now); partitions];
@@ -325,6 +420,9 @@ impl SourceState {
         }
     }
 }
+
+// The part of a state that tells what a source is.
+const RECORD: u8 = 0;
 
 /// How often the watermark of a source by arrival time moves while nothing comes.
 const ARRIVAL_TICK: crate::time::Span = crate::time::millis(100);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::key::KeyGroup;
+use crate::time::ProcTime;
 
 /// Puts and deletes, in the order of their keys once they are sorted, each key once: the last word on it counts.
 ///
@@ -104,6 +105,8 @@ impl Changes {
 /// under the number of the task.
 #[derive(Debug)]
 pub struct Sealing<'a> {
+    /// The processing time.
+    pub now: ProcTime,
     changes: &'a mut Changes,
     step: u16,
     task: u16,
@@ -112,8 +115,8 @@ pub struct Sealing<'a> {
 
 impl Sealing<'_> {
     /// The changes of a step on a task go there.
-    pub fn new(changes: &mut Changes, step: u16, task: u16) -> Sealing<'_> {
-        Sealing { changes, step, task, key: Vec::new() }
+    pub fn new(changes: &mut Changes, step: u16, task: u16, now: ProcTime) -> Sealing<'_> {
+        Sealing { now, changes, step, task, key: Vec::new() }
     }
 
     /// A key of this group has this value in a part of the state.
@@ -232,7 +235,7 @@ mod tests {
     #[test]
     fn what_is_sealed_is_known_again() {
         let mut changes = Changes::default();
-        let mut sealing = Sealing::new(&mut changes, 7, 3);
+        let mut sealing = Sealing::new(&mut changes, 7, 3, ProcTime::default());
         sealing.put(KeyGroup::of(u64::MAX), 2, b"key", b"value");
         sealing.put_own(255, b"", b"own");
         let sealed: Vec<_> = changes.iter().map(|(key, value)| Sealed::of(key, value.unwrap()).unwrap()).collect();

@@ -9,9 +9,11 @@
 //! Shards grow one at a time and at different fills: a doubling takes a millisecond or two where that of one table would
 //! stop the operator for seconds. Each group also has a `spill`, where entries put what does not fit in place.
 
-use super::Chunks;
+use super::journal::Journal;
 use super::marks::{Marks, NO_ENTRY, tag_of};
-use crate::key::{KEY_GROUPS, Key};
+use super::{Chunks, Sealing};
+use crate::error::OpError;
+use crate::key::{KEY_GROUPS, Key, KeyGroup};
 
 /// Entries by key.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ pub struct Table<K, E, S> {
     // By group.
     spills: Box<[S; GROUPS]>,
     entries: Entries<K, E>,
+    // Where state is kept: what has changed.
+    journal: Option<Box<Journal<K>>>,
 }
 
 // How full an index is.
@@ -77,6 +81,7 @@ impl<K: Key, E: Default, S: Default> Default for Table<K, E, S> {
             fills: Box::new([Fill::default(); SHARDS]),
             spills: Box::new(std::array::from_fn(|_| S::default())),
             entries: Entries { all: Chunks::default(), free: Vec::new() },
+            journal: None,
         }
     }
 }
@@ -149,6 +154,9 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
             let entry = self.entries.add(key);
             self.indexes[shard].insert(tag, entry);
             fill.len += 1;
+            if let Some(journal) = &mut self.journal {
+                journal.on_change(Place { shard: shard as u32, entry, tag });
+            }
             entry
         });
         Place { shard: shard as u32, entry, tag }
@@ -189,6 +197,9 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// The entry at a place, and the spill of its shard.
     #[inline]
     pub fn at(&mut self, place: Place) -> (&mut E, &mut S) {
+        if let Some(journal) = &mut self.journal {
+            journal.on_change(place);
+        }
         let entry = self.entries.all[place.entry as usize].as_mut().expect("a place is that of an entry");
         (&mut entry.value, &mut self.spills[group_of(place.shard as usize)])
     }
@@ -228,7 +239,44 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         self.indexes[shard].remove(place.tag, place.entry);
         self.fills[shard].len -= 1;
         let entry = self.entries.take(place.entry).expect("a place is that of an entry");
+        if let Some(journal) = &mut self.journal {
+            journal.on_gone(place, KeyGroup::numbered(group_of(shard)), || entry.key.clone());
+        }
         (entry.key, entry.value)
+    }
+
+    /// Notes from now on which entries change, so that they can be sealed. Those that are there count as sealed.
+    pub fn keep(&mut self) {
+        self.journal = Some(Box::new(Journal::of(&self.places())));
+    }
+
+    /// Tells, of a part of a state, which keys have gone since the last time, and the bytes of each entry that has changed,
+    /// as the function writes them.
+    ///
+    /// # Errors
+    /// If the function cannot.
+    pub fn seal(
+        &mut self,
+        part: u8,
+        into: &mut Sealing<'_>,
+        mut write: impl FnMut(&Self, Place, &mut Vec<u8>) -> Result<(), OpError>,
+    ) -> Result<(), OpError> {
+        let Some(mut journal) = self.journal.take() else { return Ok(()) };
+        let (gone, changed) = journal.take();
+        self.journal = Some(journal);
+        let (mut bytes, mut value) = (Vec::new(), Vec::new());
+        for (group, key) in gone {
+            bytes.clear();
+            key.encode(&mut bytes);
+            into.delete(group, part, &bytes);
+        }
+        for place in changed {
+            (bytes.clear(), value.clear());
+            self.key_at(place).encode(&mut bytes);
+            write(self, place, &mut value)?;
+            into.put(KeyGroup::numbered(group_of(place.shard as usize)), part, &bytes, &value);
+        }
+        Ok(())
     }
 
     /// How many keys have an entry.
@@ -244,7 +292,8 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
     /// Bytes taken by index and entries, without what keys own elsewhere; `spilled` tells those of a spill.
     pub fn bytes(&self, spilled: impl Fn(&S) -> u64) -> u64 {
         let indexes: u64 = self.indexes.iter().map(Marks::bytes).sum();
-        self.entries.bytes() + indexes + self.spills.iter().map(spilled).sum::<u64>()
+        let journal = self.journal.as_ref().map_or(0, |journal| journal.bytes());
+        self.entries.bytes() + indexes + self.spills.iter().map(spilled).sum::<u64>() + journal
     }
 }
 
@@ -350,8 +399,9 @@ const AHEAD: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::key::KeyGroup;
-    use std::collections::HashMap;
+    use crate::state::{Changes, Sealed};
+    use crate::time::ProcTime;
+    use std::collections::{BTreeMap, HashMap};
 
     #[test]
     fn it_answers_as_a_map_does_through_inserts_and_removals() {
@@ -378,6 +428,66 @@ mod tests {
             assert_eq!(*table.at(place).0, value);
             assert_eq!(table.key_at(place), &key);
         }
+    }
+
+    // What is sealed, put into a map, is what the table holds; and of what came and went in between nothing is told.
+    #[test]
+    fn what_is_sealed_is_the_net_change() {
+        let mut table: Table<u16, u64, ()> = Table::default();
+        let (mut kept, mut scratch, mut seed) = (BTreeMap::new(), Vec::new(), 1u64);
+        for step in 0..40_000u64 {
+            if step == 100 {
+                kept = model(&table);
+                table.keep();
+            }
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let key = (seed >> 33) as u16 % 500;
+            let hash = key.stable_hash(&mut scratch);
+            match (table.find(hash, &key), (seed >> 20) % 3) {
+                (Some(place), 0) => drop(table.remove(place)),
+                (_, 0) => {}
+                _ => {
+                    let place = table.upsert(hash, key);
+                    *table.at(place).0 = step;
+                }
+            }
+            if step >= 100 && step % 250 == 7 {
+                let changes = sealed(&mut table);
+                assert!(changes.len() <= 250);
+                for (key, value) in changes.iter() {
+                    let key = Sealed::of(key, b"").unwrap().key.to_vec();
+                    match value {
+                        Some(value) => kept.insert(key, value.to_vec()),
+                        None => kept.remove(&key),
+                    };
+                }
+                assert!(kept == model(&table), "after {step} steps");
+                assert!(sealed(&mut table).is_empty());
+            }
+        }
+        let (key, hash) = (1_000u16, 1_000u16.stable_hash(&mut scratch));
+        let place = table.upsert(hash, key);
+        table.remove(place);
+        sealed(&mut table);
+        let place = table.upsert(hash, key);
+        table.remove(place);
+        assert!(sealed(&mut table).is_empty());
+    }
+
+    fn model(table: &Table<u16, u64, ()>) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let of = |place| (table.key_at(place).to_be_bytes().to_vec(), table.get(place).to_be_bytes().to_vec());
+        table.places().into_iter().map(of).collect()
+    }
+
+    fn sealed(table: &mut Table<u16, u64, ()>) -> Changes {
+        let mut changes = Changes::default();
+        let write = |table: &Table<u16, u64, ()>, place, value: &mut Vec<u8>| {
+            value.extend(table.get(place).to_be_bytes());
+            Ok(())
+        };
+        table.seal(1, &mut Sealing::new(&mut changes, 0, 0, ProcTime::default()), write).unwrap();
+        changes.sort();
+        changes
     }
 
     #[test]

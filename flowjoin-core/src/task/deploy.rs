@@ -93,7 +93,7 @@ impl Layout<'_> {
     fn task(&self, stage: usize, task: usize) -> Task {
         let ids = &self.stages.stages[stage].nodes;
         let nodes = ids.iter().map(|&id| self.node(id, task)).collect();
-        Task::new(self.id(stage, task), nodes)
+        Task::new(self.id(stage, task), nodes, (task, self.parallelism))
     }
 
     fn node(&self, id: NodeId, task: usize) -> TaskNode {
@@ -116,6 +116,7 @@ impl Layout<'_> {
         let routes = self.routes(node, task);
         let mut made = TaskNode::new(id, node.name.clone(), op, source, is_sink, merges, routes);
         made.is_exchange = matches!(node.op, Op::KeyBy { .. });
+        made.from_tasks = node.inputs.iter().map(|edge| self.stages.crosses(self.plan, edge.from)).collect();
         made.bad_to = node.inputs.iter().map(|edge| self.source_above(edge.from)).collect();
         made
     }

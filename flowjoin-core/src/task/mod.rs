@@ -5,6 +5,7 @@
 
 mod align;
 mod deploy;
+mod keep;
 mod node;
 mod times;
 
@@ -12,6 +13,8 @@ use std::collections::VecDeque;
 
 pub use align::Alignments;
 pub use deploy::{Deployment, Reading};
+use keep::Barrier;
+pub use keep::{RestoreError, restore};
 use node::Rest;
 pub use node::{Target, TaskNode};
 pub use times::{TimeRange, times_of};
@@ -23,6 +26,7 @@ use crate::error::{OpError, RecordError};
 use crate::op::source::{AnyPage, SourceState};
 use crate::op::{Cx, InputId, Outbox, Port};
 use crate::plan::NodeId;
+use crate::state::{Changes, Epoch};
 use crate::time::ProcTime;
 use crate::watermark::{Merged, Progress, TimeFigures};
 
@@ -48,6 +52,8 @@ pub enum Message {
     Data(AnyBatch),
     /// News of event time.
     Progress(Progress),
+    /// All that belongs to an epoch has come on this channel.
+    Barrier(Epoch),
 }
 
 /// What a host hands to a task.
@@ -90,6 +96,9 @@ pub enum TaskInput {
     Clock,
     /// Nothing more is ready: send what is buffered.
     Flush,
+    /// An epoch ends here: what the sources of this task have given belongs to it. Every task is told, one epoch at a
+    /// time; the next one not before all tasks have [sealed](Effect::Sealed) this one.
+    Barrier(Epoch),
 }
 
 /// What a task wants done.
@@ -105,6 +114,8 @@ pub enum Effect {
     Partition(NodeId, usize, Progress),
     /// The watermark of a sink has moved; for tests, and for people who watch.
     Reached(NodeId, Progress),
+    /// All that belongs to an epoch has been done, and this is what has changed in the state of the task.
+    Sealed(Epoch, Changes),
 }
 
 /// An operator that could not go on.
@@ -127,6 +138,12 @@ pub struct Task {
     at_work: usize,
     // Sources whose first bad record stops the flow.
     stop_at_bad: Vec<NodeId>,
+    // Which of the tasks of its stage it is, and of how many.
+    place: (usize, usize),
+    // The end of an epoch, while it has come on some channels and not on all.
+    barrier: Option<Barrier>,
+    // It goes on where another one was: what comes at the beginning has been.
+    resumed: bool,
 }
 
 // How far to go on: to the end, or until the host has something to do and an operator has left work for later.
@@ -160,8 +177,9 @@ enum Event {
 }
 
 impl Task {
-    pub(crate) fn new(id: TaskId, nodes: Vec<TaskNode>) -> Task {
-        Task { id, nodes, queue: VecDeque::new(), effects: VecDeque::new(), at_work: 0, stop_at_bad: Vec::new() }
+    pub(crate) fn new(id: TaskId, nodes: Vec<TaskNode>, place: (usize, usize)) -> Task {
+        let (queue, effects, stop_at_bad) = (VecDeque::new(), VecDeque::new(), Vec::new());
+        Task { id, nodes, queue, effects, at_work: 0, stop_at_bad, place, barrier: None, resumed: false }
     }
 
     /// Its number.
@@ -188,7 +206,7 @@ impl Task {
     /// If an operator cannot go on.
     pub fn start(&mut self, now: ProcTime) -> Result<(), TaskError> {
         for position in 0..self.nodes.len() {
-            if self.nodes[position].reads_nothing() {
+            if self.nodes[position].reads_nothing() && !self.resumed {
                 self.nodes[position].done = true;
                 self.forward(position, Progress::End);
             }
@@ -201,6 +219,7 @@ impl Task {
     /// # Errors
     /// If an operator cannot go on. The task must not be used after that.
     pub fn handle(&mut self, input: TaskInput, now: ProcTime) -> Result<(), TaskError> {
+        let Some(input) = self.hold_back(input) else { return Ok(()) };
         self.run(now)?;
         match input {
             TaskInput::Message(inlet, Message::Data(batch)) => {
@@ -209,7 +228,10 @@ impl Task {
             TaskInput::Message(inlet, Message::Progress(progress)) => {
                 let Inlet { node, input, channel } = inlet;
                 self.queue.push_back(Event::Progress { node, input, channel, progress });
+                self.on_end_of_channel(inlet, progress);
             }
+            TaskInput::Message(inlet, Message::Barrier(epoch)) => self.on_barrier(Some(inlet), epoch),
+            TaskInput::Barrier(epoch) => self.on_barrier(None, epoch),
             TaskInput::Page { source, slot, page } => self.on_page(source, slot, page, now),
             TaskInput::Source { source, slot, progress } => {
                 let position = self.position(source);
@@ -226,15 +248,19 @@ impl Task {
                 self.source(position).resume(slot, now);
             }
             TaskInput::Clock => self.on_clock(now)?,
-            TaskInput::Flush => {
-                for position in 0..self.nodes.len() {
-                    self.call(position, now, |node, cx| node.op.on_flush(cx))?;
-                    // What is flushed may be for a node further on, which then has more to flush.
-                    self.run(now)?;
-                }
-            }
+            TaskInput::Flush => self.flush(now)?,
         }
+        self.seal_if_aligned(now)?;
         self.run_until(now, Until::Effects)
+    }
+
+    fn flush(&mut self, now: ProcTime) -> Result<(), TaskError> {
+        for position in 0..self.nodes.len() {
+            self.call(position, now, |node, cx| node.op.on_flush(cx))?;
+            // What is flushed may be for a node further on, which then has more to flush.
+            self.run(now)?;
+        }
+        Ok(())
     }
 
     /// The next thing to do for the host; to be called until there is none. An operator that has much to send goes on
@@ -541,6 +567,8 @@ fn deliver(target: Target, message: Message, queue: &mut VecDeque<Event>, effect
         (Target::Local { node, input }, Message::Progress(progress)) => {
             queue.push_back(Event::Progress { node, input, channel: 0, progress });
         }
+        // Within a task all that belongs to an epoch is done before it is sealed.
+        (Target::Local { .. }, Message::Barrier(_)) => {}
         (Target::Remote { task, inlet }, message) => effects.push_back(Effect::Send(task, inlet, message)),
     }
 }

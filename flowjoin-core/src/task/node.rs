@@ -1,13 +1,17 @@
 //! A node of a plan in a task: its operator, what it has heard of event time, and where it sends.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Inlet, TaskId, TimeRange, outbox};
 use crate::account::OpFigures;
 use crate::batch::AnyBatch;
+use crate::error::OpError;
 use crate::op::source::SourceState;
 use crate::op::{InputId, Operator, Outbox};
 use crate::plan::NodeId;
+use crate::state::{Owner, Sealed, Sealing, decode, encode};
 use crate::time::{ProcTime, Watermark};
-use crate::watermark::{Hold, Merge, Merged, Progress, Rejoin, TimeFigures};
+use crate::watermark::{Hold, InputState, Merge, Merged, Progress, Rejoin, TimeFigures};
 
 /// Where a port leads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +33,7 @@ pub enum Target {
 }
 
 /// Whether a node counts as idle for those downstream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Rest {
     /// Its inputs are not idle.
     Awake,
@@ -60,10 +64,29 @@ pub struct TaskNode {
     /// Whether it deals rows out by their key: what comes to a join is seen there, where times still stand together.
     pub(super) is_exchange: bool,
     pub(super) seen: Option<TimeRange>,
+    /// Whether each input comes from other tasks.
+    pub(super) from_tasks: Vec<bool>,
     inputs: Vec<Merge>,
     sent: Watermark,
     hold: Hold,
 }
+
+// What has to be known of a node besides the state of its operator.
+#[derive(Serialize, Deserialize)]
+struct NodeRecord {
+    merge: Merge,
+    inputs: Vec<Merge>,
+    hold: Hold,
+    sent: Watermark,
+    done: bool,
+    ending: bool,
+    cut: bool,
+    rest: Rest,
+    seen: Option<TimeRange>,
+}
+
+// The part of a state that is that record; those of an operator have lower numbers.
+const RECORD: u8 = u8::MAX;
 
 impl TaskNode {
     /// A node with its operator (and source), the merge of each input and the routes of each port.
@@ -99,10 +122,60 @@ impl TaskNode {
             rest,
             is_exchange: false,
             seen: None,
+            from_tasks: Vec::new(),
             inputs,
             sent,
             hold,
         }
+    }
+
+    /// The channels of its inputs that come from other tasks.
+    pub(super) fn channels(&self) -> impl Iterator<Item = (usize, usize)> {
+        let from_tasks = self.inputs.iter().enumerate().filter(|(input, _)| self.from_tasks[*input]);
+        from_tasks.flat_map(|(input, merge)| (0..merge.inputs().count()).map(move |channel| (input, channel)))
+    }
+
+    /// The channels among them on which nothing comes any more.
+    pub(super) fn ended_channels(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.channels().filter(|&(input, channel)| {
+            let state = self.inputs[input].inputs().nth(channel).map(|(state, _)| state);
+            matches!(state, Some(InputState::Finished | InputState::Stopped))
+        })
+    }
+
+    /// Notes from now on what changes of its state.
+    pub(super) fn keep(&mut self) {
+        match &mut self.source {
+            Some(source) => source.keep(),
+            None => self.op.keep(),
+        }
+    }
+
+    /// Tells what has changed of its state, and how far it is.
+    pub(super) fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        let &mut TaskNode { done, ending, cut, rest, seen, sent, .. } = self;
+        let (merge, inputs, hold) = (self.merge.clone(), self.inputs.clone(), self.hold.clone());
+        let record = NodeRecord { merge, inputs, hold, sent, done, ending, cut, rest, seen };
+        into.put_own(RECORD, &[], &encode(&record));
+        match &mut self.source {
+            Some(source) => source.seal(into),
+            None => self.op.seal(into),
+        }
+    }
+
+    /// Takes a piece of its state back.
+    pub(super) fn take_back(&mut self, sealed: Sealed<'_>, now: ProcTime) -> Result<(), OpError> {
+        if sealed.part != RECORD || matches!(sealed.owner, Owner::Group(_)) {
+            return match &mut self.source {
+                Some(source) => source.take_back(sealed, now),
+                None => self.op.take_back(sealed),
+            };
+        }
+        let record: NodeRecord = decode(sealed.value)?;
+        (self.merge, self.inputs, self.hold, self.sent) = (record.merge, record.inputs, record.hold, record.sent);
+        (self.done, self.ending, self.cut) = (record.done, record.ending, record.cut);
+        (self.rest, self.seen) = (record.rest, record.seen);
+        Ok(())
     }
 
     /// Notes the times of what comes to an exchange.

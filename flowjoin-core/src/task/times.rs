@@ -1,12 +1,14 @@
 //! How far event time has come at the steps of a flow, over all its tasks.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Reading, TaskId};
 use crate::plan::NodeId;
 use crate::time::EventTime;
 use crate::watermark::{Holding, InputState, InputTime, TimeFigures};
 
 /// The first and the last time of some rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeRange {
     /// That of the oldest.
     pub first: EventTime,

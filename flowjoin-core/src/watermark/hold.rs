@@ -1,5 +1,7 @@
 //! Which input holds a watermark back, and since when.
 
+use serde::{Deserialize, Serialize};
+
 use super::merge::{InputState, Merge};
 use crate::time::{ProcTime, Watermark};
 
@@ -26,7 +28,7 @@ pub struct InputTime {
 }
 
 /// An input without which the watermark would be further.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holding {
     /// Which input; of a source, which partition.
     pub input: usize,
@@ -42,7 +44,7 @@ impl Default for InputTime {
 }
 
 /// Watches a merge for the input that holds it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Hold {
     holding: Option<Holding>,
     at: Watermark,

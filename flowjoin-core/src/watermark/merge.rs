@@ -7,11 +7,13 @@
 //! caught up ([`Rejoin::AfterCatchUp`], between the channels of one exchange, where one slow sender among many must
 //! not stop the rest).
 
+use serde::{Deserialize, Serialize};
+
 use super::Progress;
 use crate::time::Watermark;
 
 /// When an input that was idle counts again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rejoin {
     /// From its first sign of life: W stands still until it has caught up.
     AtOnce,
@@ -29,7 +31,7 @@ pub struct Merged {
 }
 
 /// Whether an input is waited for. The more awake states come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum InputState {
     /// It is: the watermark is not beyond its own.
     Active,
@@ -52,7 +54,7 @@ impl std::fmt::Display for InputState {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Input {
     watermark: Watermark,
     state: InputState,
@@ -60,7 +62,7 @@ struct Input {
 }
 
 /// The watermark of a task, an operator or an input over what feeds it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Merge {
     rejoin: Rejoin,
     inputs: Vec<Input>,

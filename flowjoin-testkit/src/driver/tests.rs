@@ -3,6 +3,7 @@
 use super::*;
 use crate::{TestSink, TestSource};
 use flowjoin_core::io::TableChange;
+use flowjoin_core::state::MemStore;
 use flowjoin_core::{Keyed, TimeError, Watermarks, secs};
 use serde::{Deserialize, Serialize};
 
@@ -122,4 +123,40 @@ fn a_sink_that_is_not_there_is_told_with_the_one_that_is() {
 #[should_panic(expected = "no step is named `row`; there are `key_by`, `notes`, `notes-rows-snapshot`, `out`, `rows`")]
 fn a_step_is_named_once_though_others_have_its_name() {
     TestFlow::new(with_table).figures("row");
+}
+
+fn kept(flow: &Flow) {
+    let notes = flow.stream::<Note>(TestSource::new("notes"));
+    notes.filter(|note| note.id > 1).map(|note| note.id).sink_to(TestSink::new("out"));
+}
+
+fn with_id(id: u8, secs: i64) -> Note {
+    Note { id, at: at(secs) }
+}
+
+#[test]
+fn what_came_after_the_last_commit_has_not_been() {
+    for parallelism in [1, 4] {
+        let mut t = TestFlow::parallel(parallelism, kept).keep_in(MemStore::default());
+        t.send("notes", with_id(2, 1)).watermark("notes", at(1)).commit();
+        t.send("notes", with_id(3, 2)).watermark("notes", at(2)).end("notes").crash();
+        assert_eq!((t.text("out").as_str(), t.figures("notes").accounts[0].rows), ("+I 2", 1));
+        assert_eq!(t.take_progress("out").pop(), Some(Progress::At(Watermark::at(at(1)))));
+        t.send("notes", with_id(4, 3)).end("notes").commit().crash();
+        assert_eq!((t.text("out").as_str(), t.figures("notes").accounts[0].rows), ("+I 4", 2));
+        assert_eq!(t.time("notes").inputs[0].watermark, Watermark::END);
+        let refused =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(t.send("notes", note(5)).time("out"))));
+        assert!(refused.is_err(), "it has ended, and knows it after the crash");
+    }
+}
+
+#[test]
+fn a_partition_that_was_quiet_for_a_while_is_idle_when_the_rest_has_passed() {
+    let mut t = TestFlow::new(kept).keep_in(MemStore::default());
+    t.send("notes", note(1)).advance_processing(secs(6)).commit().crash();
+    t.advance_processing(secs(3));
+    assert_ne!(reached(&mut t), Some(Progress::Idle));
+    t.advance_processing(secs(1));
+    assert_eq!(reached(&mut t), Some(Progress::Idle));
 }

@@ -28,6 +28,12 @@ impl Unread {
         self.alignments.update(task, source, slot, progress);
     }
 
+    /// The tasks are made anew: they will tell how far their partitions are, and do not know which of them are paused.
+    pub(super) fn go_back(&mut self, alignments: Alignments) {
+        self.alignments = alignments;
+        self.paused.clear();
+    }
+
     fn is_paused(&self, (task, source, slot): Partition) -> bool {
         self.alignments.is_paused(task, source, slot)
     }
@@ -99,6 +105,7 @@ impl TestFlow {
                 self.run_task(task.0, |task, now| task.handle(input, now));
             }
             let Some((task, input)) = self.unread.next() else { return };
+            self.on_read_on();
             self.run_task(task.0, |task, now| task.handle(input, now));
             self.settle();
         }

@@ -446,6 +446,16 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
             ..OpFigures::default()
         }
     }
+
+    fn keep(&mut self) {}
+
+    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
+        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    }
+
+    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
+        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    }
 }
 
 /// Combinations that are collected before they are selected.

@@ -116,4 +116,14 @@ impl<K: Key, T: Data> Operator for History<K, T> {
             ..OpFigures::default()
         }
     }
+
+    fn keep(&mut self) {}
+
+    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
+        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    }
+
+    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
+        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    }
 }

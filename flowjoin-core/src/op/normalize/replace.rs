@@ -275,6 +275,16 @@ impl<T: Keyed> Operator for Replace<T> {
             ..OpFigures::default()
         }
     }
+
+    fn keep(&mut self) {}
+
+    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
+        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    }
+
+    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
+        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    }
 }
 
 /// Why a truncation is no good.

@@ -160,4 +160,14 @@ impl<K: Key, const N: usize> Operator for WindowJoin<K, N> {
             ..OpFigures::default()
         }
     }
+
+    fn keep(&mut self) {}
+
+    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
+        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    }
+
+    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
+        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    }
 }
