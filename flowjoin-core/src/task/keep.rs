@@ -70,6 +70,10 @@ impl Task {
     }
 
     pub(super) fn on_barrier(&mut self, inlet: Option<Inlet>, epoch: Epoch) {
+        // One on a channel that has ended is not waited for, and may come when the epoch has been sealed.
+        if self.sealed.is_some_and(|sealed| epoch <= sealed) {
+            return;
+        }
         let barrier = match self.barrier.take() {
             Some(barrier) => barrier,
             None => Barrier { epoch, told: false, waiting: self.live_channels(), held: VecDeque::new() },
@@ -125,6 +129,7 @@ impl Task {
             sealed.map_err(|cause| TaskError { operator: node.name.clone(), cause })?;
         }
         changes.sort();
+        self.sealed = Some(epoch);
         self.effects.push_back(Effect::Sealed(epoch, changes));
         // Several ports may lead to one channel.
         let targets = self.nodes.iter().flat_map(|node| node.routes.iter().flatten().copied());

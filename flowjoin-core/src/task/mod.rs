@@ -142,6 +142,8 @@ pub struct Task {
     place: (usize, usize),
     // The end of an epoch, while it has come on some channels and not on all.
     barrier: Option<Barrier>,
+    // The last epoch that it has sealed.
+    sealed: Option<Epoch>,
     // It goes on where another one was: what comes at the beginning has been.
     resumed: bool,
 }
@@ -179,7 +181,7 @@ enum Event {
 impl Task {
     pub(crate) fn new(id: TaskId, nodes: Vec<TaskNode>, place: (usize, usize)) -> Task {
         let (queue, effects, stop_at_bad) = (VecDeque::new(), VecDeque::new(), Vec::new());
-        Task { id, nodes, queue, effects, at_work: 0, stop_at_bad, place, barrier: None, resumed: false }
+        Task { id, nodes, queue, effects, at_work: 0, stop_at_bad, place, barrier: None, sealed: None, resumed: false }
     }
 
     /// Its number.
