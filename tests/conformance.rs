@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use expect_test::{Expect, expect};
 use flowjoin_testkit::conformance::engines::parallelisms;
 use flowjoin_testkit::conformance::{CaseFile, Outcome, run};
+use flowjoin_testkit::crashing;
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/cases")
@@ -48,6 +49,19 @@ fn joins_are_played_as_one_task_a_stage_and_as_four() {
     for family in families.into_iter().chain(["snapshot_join"]) {
         assert!(read(family).cases.iter().all(|case| parallelisms(case) == [1, 4]));
     }
+}
+
+// Plays families once more, with a commit and a crash after each step: nothing may change by that.
+fn check_crashing(families: &[&str]) {
+    for case in families.iter().flat_map(|family| read(family).cases) {
+        let (expected, crashed) = (run(&case), crashing(|| run(&case)));
+        assert_eq!(crashed, expected, "{} with crashes", case.id);
+    }
+}
+
+#[test]
+fn multi_and_regular_joins_pass_the_cases_through_crashes() {
+    check_crashing(&["multi_join", "regular_join", "mini_batch_join"]);
 }
 
 #[test]

@@ -376,6 +376,38 @@ impl<K: Key, const N: usize> Hushed<K, N> {
         self.next += 1;
     }
 
+    /// The number that the next row will have.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The number of a row.
+    pub fn arrival(&self, input: usize, id: RowId) -> u64 {
+        self.arrivals[input].get(id.index()).copied().unwrap_or(0)
+    }
+
+    /// When each list of a key was emptied in silence, if one was.
+    pub fn emptied(&self, key: &K) -> Option<&[u64; N]> {
+        self.emptied.get(key)
+    }
+
+    /// A row comes back that had this number.
+    pub fn put_back(&mut self, input: usize, id: RowId, number: u64) {
+        let next = std::mem::replace(&mut self.next, number);
+        self.on_arrival(input, id);
+        self.next = next.max(self.next);
+    }
+
+    /// When each list of a key was emptied comes back.
+    pub fn put_back_emptied(&mut self, key: K, emptied: [u64; N]) {
+        self.emptied.insert(key, emptied);
+    }
+
+    /// The next row has at least this number.
+    pub fn go_on(&mut self, next: u64) {
+        self.next = self.next.max(next);
+    }
+
     /// The last row of an optional input has expired.
     pub fn on_emptied(&mut self, key: &K, input: usize) {
         self.emptied.entry(key.clone()).or_insert([0; N])[input] = self.next;

@@ -259,7 +259,34 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         &mut self,
         part: u8,
         into: &mut Sealing<'_>,
+        write: impl FnMut(&Self, Place, &mut Vec<u8>) -> Result<(), OpError>,
+    ) -> Result<(), OpError> {
+        self.tell_changes(write, |group, key, value| match value {
+            Some(value) => into.put(group, part, key, value),
+            None => into.delete(group, part, key),
+        })
+    }
+
+    /// The same of a table whose keys belong to the task, whatever their hashes are.
+    ///
+    /// # Errors
+    /// If the function cannot.
+    pub fn seal_own(
+        &mut self,
+        part: u8,
+        into: &mut Sealing<'_>,
+        write: impl FnMut(&Self, Place, &mut Vec<u8>) -> Result<(), OpError>,
+    ) -> Result<(), OpError> {
+        self.tell_changes(write, |_, key, value| match value {
+            Some(value) => into.put_own(part, key, value),
+            None => into.delete_own(part, key),
+        })
+    }
+
+    fn tell_changes(
+        &mut self,
         mut write: impl FnMut(&Self, Place, &mut Vec<u8>) -> Result<(), OpError>,
+        mut tell: impl FnMut(KeyGroup, &[u8], Option<&[u8]>),
     ) -> Result<(), OpError> {
         let Some(mut journal) = self.journal.take() else { return Ok(()) };
         let (gone, changed) = journal.take();
@@ -268,13 +295,13 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         for (group, key) in gone {
             bytes.clear();
             key.encode(&mut bytes);
-            into.delete(group, part, &bytes);
+            tell(group, &bytes, None);
         }
         for place in changed {
             (bytes.clear(), value.clear());
             self.key_at(place).encode(&mut bytes);
             write(self, place, &mut value)?;
-            into.put(KeyGroup::numbered(group_of(place.shard as usize)), part, &bytes, &value);
+            tell(KeyGroup::numbered(group_of(place.shard as usize)), &bytes, Some(&value));
         }
         Ok(())
     }

@@ -162,6 +162,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             let Some(gaps) = &mut self.gaps else { return };
             for due in gaps.take_due(input, cx.now) {
                 let Some(place) = self.table.place_of(due.hash, input, due.id) else { continue };
+                // That it is told changes what is known of the row.
+                self.table.at(place);
                 if self.gaps.as_mut().is_some_and(|gaps| gaps.fire(input, due.id)) {
                     self.tell_waiting(place, input, due.id, self.frontier, false);
                 }

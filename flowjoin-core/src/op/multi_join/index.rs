@@ -1,6 +1,7 @@
 //! Rows by key and by what makes them the same: the unique key, or all of the row.
 
-use crate::state::{KeyedRows, RowId};
+use crate::error::OpError;
+use crate::state::{KeyedRows, RowId, Runs, Sealing};
 
 /// Where a row stands that comes again, or is taken back. Rows of one print are in the order in which they came, and
 /// whether they are the same is for the rows themselves to say.
@@ -29,6 +30,27 @@ impl Index {
         let (lists, spill) = self.rows.view(self.rows.find(hash, &hash)?);
         let (front, back) = lists.list(0, spill);
         front.iter().chain(back).copied().find(|&id| test(id))
+    }
+
+    /// Notes from now on what changes.
+    pub fn keep(&mut self) {
+        self.rows.keep();
+    }
+
+    /// Tells what has changed: for each print the rows that there are, as the function writes them.
+    ///
+    /// # Errors
+    /// If the function cannot.
+    pub fn seal(
+        &mut self,
+        part: u8,
+        into: &mut Sealing<'_>,
+        mut write: impl FnMut(Runs<'_>, &mut Vec<u8>) -> Result<(), OpError>,
+    ) -> Result<(), OpError> {
+        self.rows.seal_own(part, into, |rows, place, out| {
+            let (lists, spill) = rows.view(place);
+            write(lists.list(0, spill), out)
+        })
     }
 
     /// Bytes taken.

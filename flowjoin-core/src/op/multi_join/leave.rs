@@ -94,7 +94,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
         let Some(leaving) = &mut self.leaving[input] else { return false };
         let at = leaving.renewed.remove(&id).filter(|&at| at > now);
         if let Some(at) = at {
-            leaving.expiry.push(Due { at, id, hash });
+            leaving.leave_at(at, id, hash);
         }
         at.is_some()
     }

@@ -11,6 +11,7 @@ mod delays;
 mod emit;
 mod fold;
 mod index;
+mod keep;
 mod leave;
 mod nulls;
 mod owed;
@@ -31,7 +32,7 @@ use crate::change::RowKind;
 use crate::delays::MatchDelays;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::state::{Clock, Due, Expiry, KeyedRows, Lists, Met, Place, RowId, Spill};
+use crate::state::{Clock, Due, Expiry, KeyedRows, Lists, Met, Place, RowId, Sealed, Sealing, Spill};
 use crate::time::{EventTime, ProcTime, Span, Watermark};
 use coming::Coming;
 use delays::Delays;
@@ -93,6 +94,8 @@ struct Leaving {
     expiry: Expiry,
     // When rows leave that were written again since they were noted in the calendar.
     renewed: BTreeMap<RowId, i64>,
+    // When each row leaves, by its index, where that is to be kept.
+    due: Option<Vec<i64>>,
 }
 
 impl Leaving {
@@ -103,7 +106,18 @@ impl Leaving {
             Clock::Processing => now.as_millis(),
             Clock::Event => time.as_millis(),
         };
-        self.expiry.push(Due { at: written.saturating_add(self.ttl.as_millis()), id, hash });
+        self.leave_at(written.saturating_add(self.ttl.as_millis()), id, hash);
+    }
+
+    #[inline]
+    fn leave_at(&mut self, at: i64, id: RowId, hash: u64) {
+        self.expiry.push(Due { at, id, hash });
+        if let Some(due) = &mut self.due {
+            if due.len() <= id.index() {
+                due.resize(id.index() + 1, i64::MAX);
+            }
+            due[id.index()] = at;
+        }
     }
 }
 
@@ -112,7 +126,7 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
     pub fn new(spec: Spec<N>, rows: Box<dyn JoinRows<K, N>>) -> Self {
         let leaving = spec.ttls.map(|ttl| {
             let (ttl, clock) = ttl.span()?;
-            Some(Leaving { ttl, clock, expiry: Expiry::new(ttl.as_millis()), renewed: BTreeMap::new() })
+            Some(Leaving { ttl, clock, expiry: Expiry::new(ttl.as_millis()), renewed: BTreeMap::new(), due: None })
         });
         let plain = spec.conditions == 0 && spec.kinds.iter().all(|kind| kind.shows()) && !spec.waits();
         let said = Said::of(&spec);
@@ -432,7 +446,10 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
     }
 
     fn figures(&self) -> OpFigures {
-        let renewed = |leaving: &Leaving| (leaving.renewed.len() * size_of::<(RowId, i64)>()) as u64;
+        let renewed = |leaving: &Leaving| {
+            let due = leaving.due.as_ref().map_or(0, Vec::capacity) * size_of::<i64>();
+            (leaving.renewed.len() * size_of::<(RowId, i64)>() + due) as u64
+        };
         let index: u64 = self.index.iter().chain(&self.nulls).flatten().map(Index::bytes).sum();
         let calendars: u64 = self.leaving.iter().flatten().map(|it| it.expiry.bytes() + renewed(it)).sum();
         let met = self.met.bytes();
@@ -447,14 +464,16 @@ impl<K: Key, const N: usize> Operator for MultiJoin<K, N> {
         }
     }
 
-    fn keep(&mut self) {}
-
-    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn keep(&mut self) {
+        self.keep_state();
     }
 
-    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        self.seal_state(into)
+    }
+
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        self.take_back_state(sealed)
     }
 }
 

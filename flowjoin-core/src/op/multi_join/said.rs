@@ -6,8 +6,9 @@
 
 use super::super::kernel::Out;
 use super::spec::{Emit, Spec};
+use crate::error::OpError;
 use crate::key::Key;
-use crate::state::{Bits, Due, Expiry, Hushed, Met, RowId};
+use crate::state::{Bits, Due, Expiry, Fields, Hushed, Met, ReadFields, RowId};
 use crate::time::{ProcTime, Span};
 
 /// What has been said about gaps.
@@ -146,6 +147,47 @@ impl<const N: usize> Gaps<N> {
         }
         due[id.index()] = at;
         self.fired[input].remove(id);
+    }
+
+    /// Writes when the delay of a row is over, and whether it was told.
+    pub fn write(&self, input: usize, id: RowId, mut out: Fields<'_>) {
+        let due = self.calendars[input].as_ref().map(|_| self.due[input][id.index()]);
+        out.number(u64::from(self.fired[input].contains(id))).signed(due.unwrap_or_default());
+    }
+
+    /// Passes that over.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn skip(&self, from: &mut ReadFields<'_>) -> Result<(), OpError> {
+        from.number().and(from.signed()).map(drop)
+    }
+
+    /// Takes that back of a row with this hash.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn take_back(
+        &mut self,
+        input: usize,
+        (id, hash): (RowId, u64),
+        from: &mut ReadFields<'_>,
+    ) -> Result<(), OpError> {
+        let (has_fired, at) = (from.number()? == 1, from.signed()?);
+        if let Some((_, calendar)) = &mut self.calendars[input] {
+            let due = &mut self.due[input];
+            if due.len() <= id.index() {
+                due.resize(id.index() + 1, i64::MAX);
+            }
+            due[id.index()] = at;
+            if !has_fired {
+                calendar.push(Due { at, id, hash });
+            }
+        }
+        if has_fired {
+            self.fired[input].insert(id);
+        }
+        Ok(())
     }
 
     /// The rows of an input whose delay is over now.
