@@ -65,6 +65,16 @@ fn multi_and_regular_joins_pass_the_cases_through_crashes() {
 }
 
 #[test]
+fn tables_pass_the_cases_through_crashes() {
+    check_crashing(&["upsert_materializer"]);
+}
+
+#[test]
+fn watermarks_pass_the_cases_through_crashes() {
+    check_crashing(&["watermarks"]);
+}
+
+#[test]
 fn multi_joins_pass_the_cases() {
     check("multi_join", 15, expect!["mj-3in-05: refused by design: a multi join needs one key that all inputs have"]);
 }

@@ -27,6 +27,12 @@ pub enum RowKind {
 }
 
 impl RowKind {
+    /// The kind of this number, `kind as u8`, which state that is kept goes by.
+    pub fn numbered(number: u8) -> Option<RowKind> {
+        let all = [RowKind::Insert, RowKind::UpdateBefore, RowKind::UpdateAfter, RowKind::Delete];
+        all.into_iter().find(|&kind| kind as u8 == number)
+    }
+
     /// Whether the row is added (`+I`, `+U`) rather than taken back (`-U`, `-D`).
     pub const fn adds(self) -> bool {
         matches!(self, RowKind::Insert | RowKind::UpdateAfter)

@@ -10,6 +10,7 @@
 //! - [`Settled`]: the same, as of the watermark.
 
 mod history;
+mod keep;
 mod net;
 mod replace;
 mod settled;

@@ -9,20 +9,20 @@ use crate::key::Key;
 use crate::op::joined::Identity;
 use crate::op::{Cx, InputId, Operator, Outbox};
 use crate::record::Data;
-use crate::state::{Place, Spill, Table};
+use crate::state::{Place, Sealed, Sealing, Spill, Table};
 use crate::time::EventTime;
 
 /// Holds the rows that stand under each key, the newest last.
 pub struct History<K: Key, T> {
-    table: Table<K, Standing, Spill>,
-    rows: Rows<T>,
-    touched: Touched<T>,
-    input: Through,
+    pub(super) table: Table<K, Standing, Spill>,
+    pub(super) rows: Rows<T>,
+    pub(super) touched: Touched<T>,
+    pub(super) input: Through,
 }
 
 #[derive(Default)]
-struct Standing {
-    stack: Stack,
+pub(super) struct Standing {
+    pub(super) stack: Stack,
     touched: u32,
 }
 
@@ -117,13 +117,15 @@ impl<K: Key, T: Data> Operator for History<K, T> {
         }
     }
 
-    fn keep(&mut self) {}
-
-    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn keep(&mut self) {
+        self.table.keep();
     }
 
-    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        self.seal_state(into)
+    }
+
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        self.take_back_state(sealed)
     }
 }

@@ -12,7 +12,7 @@ use crate::io::{RowChange, TableBatch};
 use crate::key::Key;
 use crate::op::{Cx, InputId, Operator, Outbox, Port};
 use crate::record::Keyed;
-use crate::state::{Place, RowId, Slab, Table};
+use crate::state::{Place, RowId, Sealed, Sealing, Slab, Table};
 use crate::time::EventTime;
 
 /// Which of two rows of a key is the newer one, where the order of arrival does not say.
@@ -33,23 +33,23 @@ pub enum Told {
 
 /// Holds the newest row of each key.
 pub struct Replace<T: Keyed> {
-    table: Table<T::Key, Standing, ()>,
-    rows: Slab<T>,
+    pub(super) table: Table<T::Key, Standing, ()>,
+    pub(super) rows: Slab<T>,
     versions: Option<Versions<T>>,
     told: Told,
     // The versions of a batch, while somebody reads them.
     history: Option<KeyedBatch<T::Key, Option<T>>>,
-    touched: Touched<T>,
-    input: Through,
+    pub(super) touched: Touched<T>,
+    pub(super) input: Through,
     origin: String,
-    standing: u64,
-    scratch: Vec<u8>,
+    pub(super) standing: u64,
+    pub(super) scratch: Vec<u8>,
 }
 
 // The row of a key. After a delete it stays, unseen, where rows have versions: an older one must not win then.
-struct Standing {
-    row: RowId,
-    deleted: bool,
+pub(super) struct Standing {
+    pub(super) row: RowId,
+    pub(super) deleted: bool,
     touched: u32,
 }
 
@@ -276,14 +276,16 @@ impl<T: Keyed> Operator for Replace<T> {
         }
     }
 
-    fn keep(&mut self) {}
-
-    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn keep(&mut self) {
+        self.table.keep();
     }
 
-    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        self.seal_state(into)
+    }
+
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        self.take_back_state(sealed)
     }
 }
 

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use super::keep::WaitJournal;
 use super::net::Touched;
 use super::stack::{End, Rows, Stack};
 use crate::account::{Account, OpFigures};
@@ -19,7 +20,7 @@ use crate::key::Key;
 use crate::op::joined::Identity;
 use crate::op::{Cx, InputId, Operator, Outbox};
 use crate::record::Data;
-use crate::state::{Place, RowId, Spill, Table};
+use crate::state::{Place, RowId, Sealed, Sealing, Spill, Table};
 use crate::time::{EventTime, Watermark};
 
 /// What to do where two rows stand under one key when the watermark has passed.
@@ -33,21 +34,31 @@ pub enum Conflict {
 
 /// Holds the rows that stand under each key as of the watermark, and the changes after it.
 pub struct Settled<K: Key, T> {
-    waiting: BTreeMap<EventTime, Vec<(RowKind, KeyedRow<K, T>)>>,
+    pub(super) waiting: BTreeMap<EventTime, Vec<Waits<K, T>>>,
+    // The number of the next change that waits.
+    pub(super) next: u64,
     // When the last change waits of each upstream key of which one does, by the hashes of the key and the upstream key.
-    last: BTreeMap<(u64, u64), EventTime>,
-    table: Table<K, Standing, Spill>,
-    rows: Rows<T>,
+    pub(super) last: BTreeMap<(u64, u64), EventTime>,
+    pub(super) table: Table<K, Standing, Spill>,
+    pub(super) rows: Rows<T>,
     conflict: Conflict,
-    touched: Touched<T>,
-    account: Account,
+    pub(super) touched: Touched<T>,
+    pub(super) account: Account,
+    pub(super) journal: Option<WaitJournal>,
+}
+
+/// A change that waits for the watermark; the numbers are in the order in which changes came.
+pub(super) struct Waits<K, T> {
+    pub(super) number: u64,
+    pub(super) kind: RowKind,
+    pub(super) keyed: KeyedRow<K, T>,
 }
 
 #[derive(Default)]
-struct Standing {
-    stack: Stack,
+pub(super) struct Standing {
+    pub(super) stack: Stack,
     // Rows that were taken back before they came, as one that is told anew with an earlier time is.
-    owed: Stack,
+    pub(super) owed: Stack,
     touched: u32,
 }
 
@@ -63,6 +74,8 @@ impl<K: Key, T: Data> Settled<K, T> {
             conflict,
             touched: Touched::default(),
             account: Account::default(),
+            next: 0,
+            journal: None,
         }
     }
 
@@ -84,8 +97,11 @@ impl<K: Key, T: Data> Settled<K, T> {
             before => self.waiting.split_off(&before.time()),
         };
         for (time, changes) in std::mem::replace(&mut self.waiting, later) {
-            for (kind, KeyedRow { key, hash, row, .. }) in changes {
+            for Waits { number, kind, keyed: KeyedRow { key, hash, row, .. } } in changes {
                 self.account.open -= 1;
+                if let Some(journal) = &mut self.journal {
+                    journal.on_gone(hash, time, number);
+                }
                 self.forget_wait(hash, &row, time);
                 let place = self.touch(key, hash, time);
                 let made = match kind.adds() {
@@ -192,7 +208,11 @@ impl<K: Key, T: Data> Operator for Settled<K, T> {
         for (keyed, kind) in batch.into_rows() {
             let time = self.time_of(&keyed, cx.watermark);
             self.account.open += 1;
-            self.waiting.entry(time).or_default().push((kind, keyed));
+            self.waiting.entry(time).or_default().push(Waits { number: self.next, kind, keyed });
+            self.next += 1;
+            if let Some(journal) = &mut self.journal {
+                journal.on_wait(time);
+            }
         }
         Ok(())
     }
@@ -213,19 +233,21 @@ impl<K: Key, T: Data> Operator for Settled<K, T> {
             state_rows: vec![self.rows.slab.len() as u64 + self.account.open],
             state_bytes: self.rows.bytes()
                 + self.table.bytes(Spill::bytes)
-                + (waiting * size_of::<(RowKind, KeyedRow<K, T>)>() + last) as u64,
+                + (waiting * size_of::<Waits<K, T>>() + last) as u64,
             emitted: self.touched.emitted,
             ..OpFigures::default()
         }
     }
 
-    fn keep(&mut self) {}
-
-    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn keep(&mut self) {
+        self.keep_state();
     }
 
-    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        self.seal_state(into)
+    }
+
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        self.take_back_state(sealed)
     }
 }

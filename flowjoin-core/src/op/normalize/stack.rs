@@ -118,6 +118,15 @@ impl Stack {
         }
     }
 
+    /// The rows, in the order in which they came.
+    pub fn ids(&self, spill: &Spill) -> Vec<RowId> {
+        let (front, back) = self.few.list(0, spill);
+        match &self.many {
+            Some(many) => many.rows.values().copied().collect(),
+            None => front.iter().chain(back).copied().collect(),
+        }
+    }
+
     /// Adds a row, as the newest.
     pub fn push<T: Data>(&mut self, id: RowId, spill: &mut Spill, rows: &mut Rows<T>) {
         if let Some(many) = &mut self.many {

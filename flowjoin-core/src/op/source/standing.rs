@@ -6,10 +6,15 @@
 use std::cmp::Ordering;
 
 use super::Holdings;
+use crate::error::OpError;
 use crate::key::Key;
 use crate::op::normalize::Versions;
 use crate::record::Keyed;
-use crate::state::{Place, Table};
+use crate::state::{Fields, Place, ReadFields, Sealed, Sealing, Table, read_row, write_row};
+
+// Parts of the state of a source; another is what it is besides.
+const KEYS: u8 = 1;
+const GONE: u8 = 2;
 
 /// The newest row of each key of the partitions that a task reads.
 pub struct Standing<T: Keyed> {
@@ -118,11 +123,66 @@ impl<T: Keyed> Standing<T> {
     /// All rows go.
     pub fn truncate(&mut self) {
         (self.count, self.gone) = (0, None);
-        if self.versions.is_none() {
-            self.rows = Table::default();
-        }
         for place in self.rows.places() {
-            self.rows.at(place).0.deleted = true;
+            match self.versions {
+                Some(_) => self.rows.at(place).0.deleted = true,
+                None => drop(self.rows.remove(place)),
+            }
+        }
+    }
+
+    /// Notes from now on what changes.
+    pub fn keep(&mut self) {
+        self.rows.keep();
+    }
+
+    /// Tells what has changed.
+    ///
+    /// # Errors
+    /// If a row cannot be kept.
+    pub fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        self.rows.seal_own(KEYS, into, |rows, place, out| {
+            let Newest { row, deleted } = rows.get(place);
+            out.push(u8::from(*deleted) << 1 | u8::from(row.is_some()));
+            row.as_ref().map_or(Ok(()), |row| write_row(row, out))
+        })?;
+        let mut gone = Vec::new();
+        if let Some((key, row)) = &self.gone {
+            Fields(&mut gone).bytes(|out| {
+                key.encode(out);
+                Ok(())
+            })?;
+            write_row(row, &mut gone)?;
+        }
+        into.put_own(GONE, &[], &gone);
+        Ok(())
+    }
+
+    /// Takes a piece back.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        let key_of =
+            |mut bytes: &[u8]| T::Key::decode(&mut bytes).map_err(|error| OpError::unreadable("a key", &error));
+        match (sealed.part, sealed.value.split_first()) {
+            (KEYS, Some((flags, rest))) => {
+                let key = key_of(sealed.key)?;
+                let row: Option<T> = if flags & 1 == 1 { Some(read_row(rest)?) } else { None };
+                let place = self.rows.upsert(key.stable_hash(&mut self.scratch), key);
+                let newest = self.rows.at(place).0;
+                *newest = Newest { row, deleted: flags & 2 == 2 };
+                self.count += u64::from(newest.visible().is_some());
+                Ok(())
+            }
+            (GONE, None) => Ok(()),
+            (GONE, Some(_)) => {
+                let mut from = ReadFields(sealed.value);
+                let key = key_of(from.bytes()?)?;
+                self.gone = Some((key, read_row(from.0)?));
+                Ok(())
+            }
+            _ => Err(OpError::unreadable("a part of the rows of a table", &sealed.part)),
         }
     }
 

@@ -7,10 +7,11 @@
 use super::{AnyPage, EventStamp, Holdings, ReadFrom, Refused, Stamp, Standing, Taken};
 use crate::batch::{AnyBatch, Batch};
 use crate::change::RowKind;
-use crate::error::TimeError;
+use crate::error::{OpError, TimeError};
 use crate::io::{Moved, MovedTo, Page, Patch, TableChange, WholeChange};
 use crate::key::Key;
 use crate::record::{Event, Keyed};
+use crate::state::{Sealed, Sealing};
 use crate::time::{EventTime, ProcTime};
 use crate::watermark::Generator;
 
@@ -175,6 +176,21 @@ impl<T: Event + Keyed> Stamp for TableStamp<T> {
 
     fn holds(&self) -> Holdings {
         self.standing.as_ref().map_or_else(Holdings::default, Standing::figures)
+    }
+
+    fn keep(&mut self) {
+        self.standing.iter_mut().for_each(Standing::keep);
+    }
+
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        self.standing.iter_mut().try_for_each(|standing| standing.seal(into))
+    }
+
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        match &mut self.standing {
+            Some(standing) => standing.take_back(sealed),
+            None => Err(OpError::unreadable("the rows of a table", &"its source tells whole rows now")),
+        }
     }
 }
 
