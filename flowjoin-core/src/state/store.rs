@@ -55,6 +55,32 @@ pub trait StateStore: Send {
     fn stats(&self) -> StoreStats;
 }
 
+impl<S: StateStore + ?Sized> StateStore for Box<S> {
+    fn epoch(&self) -> Option<Epoch> {
+        (**self).epoch()
+    }
+
+    fn record(&self) -> &[u8] {
+        (**self).record()
+    }
+
+    fn commit(&mut self, epoch: Epoch, changes: &Changes, record: &[u8]) -> Result<(), StoreError> {
+        (**self).commit(epoch, changes, record)
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        (**self).get(key)
+    }
+
+    fn scan(&self, prefix: &[u8], each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+        (**self).scan(prefix, each)
+    }
+
+    fn stats(&self) -> StoreStats {
+        (**self).stats()
+    }
+}
+
 /// What a store takes up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {

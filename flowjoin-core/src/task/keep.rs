@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::{Effect, Inlet, Message, Target, Task, TaskError, TaskInput, deliver};
+use super::{CommitRecord, Effect, Inlet, Message, Target, Task, TaskError, TaskInput, deliver};
 use crate::key::KeyGroup;
 use crate::op::source::SourceState;
 use crate::plan::{NodeId, Plan};
@@ -177,7 +177,8 @@ impl Task {
     }
 }
 
-/// Lets fresh tasks go on where those were that sealed what a store holds. A new store leaves them as they are.
+/// Lets fresh tasks go on where those were that sealed what a store holds. A new store leaves them as they are. The
+/// record of each commit there has to be a [`CommitRecord`].
 ///
 /// # Errors
 /// If the store cannot be read, or what it holds is not of this flow at this parallelism.
@@ -185,6 +186,8 @@ pub fn restore(plan: &Plan, tasks: &mut [Task], store: &dyn StateStore, now: Pro
     if store.epoch().is_none() {
         return Ok(());
     }
+    let parallelism = tasks.first().map_or(1, |task| task.place.1);
+    CommitRecord::from_bytes(store.record())?.must_be_of(plan, parallelism)?;
     let mut of_node: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
     for (at, task) in tasks.iter().enumerate() {
         task.nodes().for_each(|node| of_node.entry(node).or_default().push(at));

@@ -7,6 +7,7 @@ mod align;
 mod deploy;
 mod keep;
 mod node;
+mod record;
 mod times;
 
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use keep::Barrier;
 pub use keep::{RestoreError, restore};
 use node::Rest;
 pub use node::{Target, TaskNode};
+pub use record::CommitRecord;
 pub use times::{TimeRange, times_of};
 
 use crate::account::OpFigures;

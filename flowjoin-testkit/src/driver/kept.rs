@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use flowjoin_core::plan::NodeId;
 use flowjoin_core::state::{Changes, Epoch, MemStore, StateStore, decode, encode};
-use flowjoin_core::task::{Deployment, Task, TaskInput, restore};
+use flowjoin_core::task::{CommitRecord, Deployment, Task, TaskInput, restore};
 use flowjoin_core::watermark::Merge;
 use flowjoin_core::{EventTime, ProcTime, Progress};
 
@@ -93,7 +93,8 @@ impl TestFlow {
 
     fn keep(&mut self, store: Box<dyn StateStore>) {
         if store.epoch().is_some() {
-            let clocks: Result<(ProcTime, EventTime), _> = decode(store.record());
+            let record = CommitRecord::from_bytes(store.record()).unwrap_or_else(|error| panic!("{error}"));
+            let clocks: Result<(ProcTime, EventTime), _> = decode(&record.host);
             let (now, newest) = clocks.unwrap_or_else(|error| panic!("{error}"));
             (self.now, self.newest) = (self.now.max(now), newest);
             self.take_back(&*store);
@@ -137,12 +138,12 @@ impl TestFlow {
         }
         self.settle();
         let (tasks, committed) = (self.tasks.len(), self.committed());
-        let clocks = encode(&(self.now, self.newest));
+        let record = CommitRecord::new(&self.plan, self.parallelism, encode(&(self.now, self.newest))).to_bytes();
         let kept = self.kept();
         assert_eq!(std::mem::take(&mut kept.sealed), tasks, "each task seals an epoch once");
         let mut changes = std::mem::take(&mut kept.changes);
         changes.sort();
-        if let Err(error) = kept.store.commit(epoch, &changes, &clocks) {
+        if let Err(error) = kept.store.commit(epoch, &changes, &record) {
             panic!("{error}");
         }
         kept.committed = committed;
@@ -174,6 +175,14 @@ impl TestFlow {
         self.settle();
         self.read_on();
         self
+    }
+
+    /// Ends here, and returns the store, in which another flow can go on from the last commit.
+    ///
+    /// # Panics
+    /// If the flow keeps no state.
+    pub fn into_store(self) -> Box<dyn StateStore> {
+        self.kept.expect("`keep_in` says where the flow keeps its state").store
     }
 
     // After each step of a test that is run so.

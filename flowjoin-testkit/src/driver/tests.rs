@@ -160,3 +160,27 @@ fn a_partition_that_was_quiet_for_a_while_is_idle_when_the_rest_has_passed() {
     t.advance_processing(secs(1));
     assert_eq!(reached(&mut t), Some(Progress::Idle));
 }
+
+#[test]
+fn another_flow_goes_on_in_the_store_if_it_is_the_same() {
+    let mut t = TestFlow::parallel(2, kept).keep_in(MemStore::default());
+    t.send("notes", with_id(2, 1)).advance_processing(secs(7)).commit();
+    t.send("notes", with_id(3, 2));
+    let store = t.into_store();
+    let mut t = TestFlow::parallel(2, kept).keep_in(store);
+    assert_eq!((t.processing(), t.figures("notes").accounts[0].rows), (ProcTime::from_millis(7_000), 1));
+    t.send("notes", with_id(4, 3)).commit();
+    assert_eq!((t.text("out").as_str(), t.figures("notes").accounts[0].rows), ("+I 4", 2));
+    let mut store = Some(t.into_store());
+    let mut refused = |tasks: usize, flow: fn(&Flow)| {
+        let store =
+            store.take().unwrap_or_else(|| TestFlow::parallel(2, kept).keep_in(MemStore::default()).into_store());
+        let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            drop(TestFlow::parallel(tasks, flow).keep_in(store));
+        }));
+        *refused.unwrap_err().downcast::<String>().unwrap()
+    };
+    let of_another = |rest: &str| format!("the state that was kept is not of this flow: {rest}");
+    assert_eq!(refused(4, kept), of_another("it was kept by 2 tasks a stage, and there are 4 now"));
+    assert!(refused(2, streams).starts_with(&of_another("step 0 of it is `notes` (Source, ")));
+}
