@@ -11,6 +11,7 @@ mod bounds;
 mod closing;
 mod exists;
 mod gaps;
+mod keep;
 mod waits;
 
 pub use bounds::Bounds;
@@ -25,7 +26,7 @@ use crate::change::RowKind;
 use crate::delays::MatchDelays;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::state::{Bits, Due, Expiry, Guess, RowId, Side, Timeline};
+use crate::state::{Bits, Due, Expiry, Guess, RowId, Sealed, Sealing, Side, Timeline};
 use crate::time::{EventTime, ProcTime, Watermark};
 use gaps::Gaps;
 use waits::Waits;
@@ -100,7 +101,7 @@ fn in_order(side: Side, id: RowId, other: RowId) -> [RowId; 2] {
 impl<K: Key> IntervalJoin<K> {
     /// A join that does what the spec says, over these rows.
     pub fn new(spec: Spec, rows: Box<dyn JoinRows<K, 2>>) -> Self {
-        let stay = spec.bounds.upper.plus(-spec.bounds.lower).as_millis();
+        let stay = spec.bounds.stay();
         IntervalJoin {
             spec,
             rows,
@@ -197,6 +198,10 @@ impl<K: Key> IntervalJoin<K> {
             self.line.insert_and_find((hash, key, guess), (side, time, id), span, &mut self.found);
         } else {
             self.line.within(hash, &key, side.other(), span, &mut self.found);
+            // That they meet a row which is not held changes nothing else of their key.
+            if !self.found.is_empty() {
+                self.line.on_change_of(hash, &key);
+            }
         }
         if self.spec.condition {
             let rows = &self.rows;
@@ -304,7 +309,8 @@ impl<K: Key> IntervalJoin<K> {
     // Tells the gaps whose delay is over.
     fn tell_due(&mut self, cx: &mut Cx<'_>) {
         for side in [Side::Left, Side::Right] {
-            for id in self.gaps[side.index()].take_due(cx.now) {
+            for Due { id, hash, .. } in self.gaps[side.index()].take_due(cx.now) {
+                self.line.on_change(hash, side, (self.rows.time(side.index(), id), id));
                 self.combos.push(self.padded(side, id, RowKind::Insert, self.oldest_late()));
             }
         }
@@ -406,14 +412,20 @@ impl<K: Key> Operator for IntervalJoin<K> {
         }
     }
 
-    fn keep(&mut self) {}
-
-    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn keep(&mut self) {
+        self.keep_state();
     }
 
-    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        self.seal_state(into)
+    }
+
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        self.take_back_state(sealed)
+    }
+
+    fn resume(&mut self, watermark: Watermark, _: ProcTime) {
+        self.resume_at(watermark);
     }
 }
 

@@ -98,6 +98,20 @@ impl<T> Agenda<T> {
         times.map(|(time, _)| *time).min()
     }
 
+    /// Which stretch of time a time lies in: things that wait for times near each other are found together.
+    #[inline]
+    pub fn stretch_of(time: EventTime) -> i64 {
+        bucket_of(time)
+    }
+
+    /// What waits for a time in a stretch.
+    pub fn of_stretch(&self, stretch: i64) -> &[(EventTime, T)] {
+        match stretch == self.number {
+            true => &self.open,
+            false => self.others.get(&stretch).map_or(&[], |bucket| bucket),
+        }
+    }
+
     /// How many things wait.
     pub fn len(&self) -> usize {
         self.len

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::key::KeyGroup;
+use crate::error::OpError;
+use crate::key::{Key, KeyGroup};
 use crate::time::ProcTime;
 
 /// Puts and deletes, in the order of their keys once they are sorted, each key once: the last word on it counts.
@@ -196,6 +197,15 @@ impl<'a> Sealed<'a> {
         };
         let (&part, key) = rest.split_first()?;
         Some(Sealed { step, owner, part, key, value })
+    }
+
+    /// The key there, of a part that goes by such keys.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn key_as<K: Key>(&self) -> Result<K, OpError> {
+        let mut bytes = self.key;
+        K::decode(&mut bytes).map_err(|error| OpError::unreadable("a key", &error))
     }
 }
 

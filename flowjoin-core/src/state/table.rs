@@ -250,6 +250,12 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         self.journal = Some(Box::new(Journal::of(&self.places())));
     }
 
+    /// Whether changes are noted.
+    #[inline]
+    pub fn is_kept(&self) -> bool {
+        self.journal.is_some()
+    }
+
     /// Tells, of a part of a state, which keys have gone since the last time, and the bytes of each entry that has changed,
     /// as the function writes them.
     ///

@@ -4,6 +4,8 @@
 //! a span of time are found by a seek and never by a scan of all rows of the key. Rows that have got all that they wait
 //! for can be settled: they stand in a set of their own, and who looks for the others does not pass them.
 
+mod keep;
+
 use std::collections::BTreeSet;
 use std::ops::{Bound, RangeInclusive};
 
@@ -209,9 +211,9 @@ impl<K: Key, const S: usize> Timeline<K, S> {
     /// Finds the rows of one side with a time from `from` to `to`, both included, in order of time; where rows settle,
     /// those that are not settled.
     #[inline]
-    pub fn within(&mut self, hash: u64, key: &K, side: Side, span: (EventTime, EventTime), found: &mut Vec<RowId>) {
+    pub fn within(&self, hash: u64, key: &K, side: Side, span: (EventTime, EventTime), found: &mut Vec<RowId>) {
         if let Some(place) = self.table.find(hash, key) {
-            let (sides, spill) = self.table.at(place);
+            let (sides, spill) = self.table.view(place);
             sides.within(side.index(), span, spill, found);
         }
     }

@@ -4,6 +4,8 @@
 //! in the entry itself; a key with more has a run beside the table. A version that deletes says that there is no row from
 //! then on; it is kept as the others are, so that an older one never counts again.
 
+mod keep;
+
 use std::collections::VecDeque;
 
 use super::RowId;

@@ -45,6 +45,11 @@ impl Bounds {
         }
     }
 
+    // For about how many milliseconds rows are held.
+    pub(super) fn stay(&self) -> i64 {
+        self.upper.plus(-self.lower).as_millis()
+    }
+
     // How far behind the watermark a pair may be if late rows are joined.
     pub(super) fn widest_wait(&self) -> Span {
         Span::ZERO.max(self.upper).max(-self.lower)

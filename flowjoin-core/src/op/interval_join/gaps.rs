@@ -3,7 +3,8 @@
 //! A gap that is told early is taken back by the first partner, as inputs are append-only: so it opens at most once.
 
 use super::super::multi_join::Emit;
-use crate::state::{Bits, Due, Expiry, RowId};
+use crate::error::OpError;
+use crate::state::{Bits, Due, Expiry, Fields, ReadFields, RowId};
 use crate::time::ProcTime;
 
 /// The gaps beside the rows of one side: when they are told.
@@ -25,6 +26,24 @@ pub struct After {
     // When the gap beside a row is due: a number may be that of another row by then.
     due: Vec<i64>,
     told: Bits,
+}
+
+/// A gap that is told after a delay, as it was before a crash.
+#[derive(Clone, Copy)]
+pub struct GapBefore {
+    told: bool,
+    due: i64,
+}
+
+impl After {
+    #[inline]
+    fn open(&mut self, at: i64, id: RowId, hash: u64) {
+        self.calendar.push(Due { at, id, hash });
+        if self.due.len() <= id.index() {
+            self.due.resize(id.index() + 1, i64::MAX);
+        }
+        self.due[id.index()] = at;
+    }
 }
 
 impl Gaps {
@@ -49,12 +68,7 @@ impl Gaps {
             Gaps::Never | Gaps::Final => false,
             Gaps::Eager => true,
             Gaps::After(after) => {
-                let at = now.plus(after.delay).as_millis();
-                after.calendar.push(Due { at, id, hash });
-                if after.due.len() <= id.index() {
-                    after.due.resize(id.index() + 1, i64::MAX);
-                }
-                after.due[id.index()] = at;
+                after.open(now.plus(after.delay).as_millis(), id, hash);
                 false
             }
         }
@@ -87,13 +101,42 @@ impl Gaps {
     }
 
     /// The rows whose delay is over; their gaps stand from now on.
-    pub fn take_due(&mut self, now: ProcTime) -> Vec<RowId> {
+    pub fn take_due(&mut self, now: ProcTime) -> Vec<Due> {
         let Gaps::After(after) = self else { return Vec::new() };
         let mut due = Vec::new();
         after.calendar.take_due(now.as_millis(), &mut due);
         let After { due: at, told, .. } = &mut **after;
         due.retain(|due| at[due.id.index()] == due.at && told.insert(due.id));
-        due.into_iter().map(|due| due.id).collect()
+        due
+    }
+
+    /// Appends what is known of the gap beside a row that has met no partner.
+    pub fn write(&self, id: RowId, mut out: Fields<'_>) {
+        if let Gaps::After(after) = self {
+            let due = after.due.get(id.index()).copied().unwrap_or(i64::MAX);
+            out.number(u64::from(after.told.contains(id))).signed(due);
+        }
+    }
+
+    /// Reads what was written of a gap.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn read(&self, from: &mut ReadFields<'_>) -> Result<Option<GapBefore>, OpError> {
+        match self {
+            Gaps::Never | Gaps::Final | Gaps::Eager => Ok(None),
+            Gaps::After(_) => Ok(Some(GapBefore { told: from.number()? == 1, due: from.signed()? })),
+        }
+    }
+
+    /// The gap beside a row is again as it was.
+    pub fn put_back(&mut self, id: RowId, hash: u64, GapBefore { told, due }: GapBefore) {
+        let Gaps::After(after) = self else { return };
+        if told {
+            after.told.insert(id);
+        } else {
+            after.open(due, id, hash);
+        }
     }
 
     /// When the next delay is over.
