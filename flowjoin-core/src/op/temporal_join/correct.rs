@@ -52,6 +52,11 @@ impl<K: Key> Kept<K> {
         self.leaving.earliest()
     }
 
+    /// The probes with times in a stretch, as of an [`Agenda`].
+    pub fn of_stretch(&self, stretch: i64) -> &[(EventTime, Probe<K>)] {
+        self.leaving.of_stretch(stretch)
+    }
+
     /// Bytes taken.
     pub fn bytes(&self) -> u64 {
         self.line.bytes() + self.leaving.bytes() + self.matched.bytes()
@@ -61,7 +66,7 @@ impl<K: Key> Kept<K> {
 impl<K: Key> TemporalJoin<K> {
     /// Tells anew the probes whose version a late one has changed.
     pub(super) fn correct(&mut self, (hash, key): (u64, &K), version: Version, inserted: Inserted) {
-        let Some(kept) = &mut self.kept else { return };
+        let Some(kept) = &self.kept else { return };
         let last = inserted.until.map_or(EventTime::MAX, |until| until.plus(millis(-1)));
         let mut probes = Vec::new();
         kept.line.within(hash, key, Side::Left, (version.time, last), &mut probes);
@@ -128,7 +133,9 @@ impl<K: Key> TemporalJoin<K> {
                 continue;
             };
             kept.line.remove(hash, Side::Left, (time, id), Guess::default());
-            if kept.matched.remove(id) {
+            let has_matched = kept.matched.remove(id);
+            self.on_gone(hash, time, id);
+            if has_matched {
                 self.told.push(id);
             } else {
                 let found = self.versions.at(hash, &key, time);

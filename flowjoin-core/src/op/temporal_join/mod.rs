@@ -6,6 +6,7 @@
 //! what has been said stands, unless probes are kept for a time to be corrected (`correct`).
 
 mod correct;
+mod keep;
 
 use super::joined::{Arrival, Arrivals, Combo, JoinRows, Lateness};
 use super::{Cx, InputId, Operator, Outbox};
@@ -14,9 +15,10 @@ use crate::batch::AnyBatch;
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::state::{Agenda, Bits, Due, Expiry, Found, RowId, Version, Versions};
-use crate::time::{EventTime, Span, Watermark};
+use crate::state::{Agenda, Bits, Due, Expiry, Found, RowId, Sealed, Sealing, Version, Versions};
+use crate::time::{EventTime, ProcTime, Span, Watermark};
 use correct::Kept;
+use keep::Journal;
 
 /// What a temporal join is asked to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +44,8 @@ pub struct TemporalJoin<K: Key> {
     // Versions that have been counted: as matched, when they first serve a probe, or on arrival.
     counted: Bits,
     kept: Option<Kept<K>>,
+    // Where state is kept: which probes have come and gone.
+    journal: Option<Box<Journal>>,
     accounts: [Account; 2],
     watermark: Watermark,
     // What the watermark that has come last still has to do.
@@ -88,6 +92,7 @@ impl<K: Key> TemporalJoin<K> {
             pruning: Expiry::new(spec.keep.map_or(PRUNING_MS, Span::as_millis)),
             counted: Bits::default(),
             kept: spec.correct.map(Kept::new),
+            journal: None,
             accounts: [Account::default(); 2],
             watermark: Watermark::NONE,
             to_do: None,
@@ -107,6 +112,9 @@ impl<K: Key> TemporalJoin<K> {
                 nulls.push((id, time));
             } else {
                 self.accounts[PROBES].open += 1;
+                if let Some(journal) = &mut self.journal {
+                    journal.on_probe(time, id);
+                }
                 self.waiting.push(time, Probe { key, hash, id });
             }
         }
@@ -234,7 +242,9 @@ impl<K: Key> TemporalJoin<K> {
         let mut version = RowId::MISSING;
         if let Found::Row(row) = found {
             version = row;
-            self.serves(row);
+            if self.serves(row) {
+                self.versions.on_change_of(probe.hash, &probe.key);
+            }
         }
         if self.optional || !version.is_missing() {
             self.combos.push(Combo { ids: [id, version], kind: RowKind::Insert, cause: time });
@@ -245,16 +255,19 @@ impl<K: Key> TemporalJoin<K> {
             self.accounts[PROBES].open -= matched;
             return kept.push(time, probe, matched == 1);
         }
+        self.on_gone(probe.hash, time, id);
         self.part_with(id, found);
     }
 
-    // A version is in a result.
+    // A version is in a result; returns whether it was in none before.
     #[inline]
-    fn serves(&mut self, version: RowId) {
-        if self.counted.insert(version) {
+    fn serves(&mut self, version: RowId) -> bool {
+        let first = self.counted.insert(version);
+        if first {
             self.accounts[VERSIONS].matched += 1;
             self.accounts[VERSIONS].open -= 1;
         }
+        first
     }
 
     // A probe that waits no longer leaves, with what was found for it.
@@ -390,20 +403,27 @@ impl<K: Key> Operator for TemporalJoin<K> {
             state_bytes: self.rows.bytes()
                 + self.versions.bytes()
                 + calendars
-                + self.kept.as_ref().map_or(0, Kept::bytes),
+                + self.kept.as_ref().map_or(0, Kept::bytes)
+                + self.journal.as_ref().map_or(0, |journal| journal.bytes()),
             emitted: self.rows.emitted(),
             ..OpFigures::default()
         }
     }
 
-    fn keep(&mut self) {}
-
-    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn keep(&mut self) {
+        self.keep_state();
     }
 
-    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        self.seal_state(into)
+    }
+
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        self.take_back_state(sealed)
+    }
+
+    fn resume(&mut self, watermark: Watermark, _: ProcTime) {
+        self.resume_at(watermark);
     }
 }
 
