@@ -75,6 +75,11 @@ fn watermarks_pass_the_cases_through_crashes() {
 }
 
 #[test]
+fn interval_temporal_and_snapshot_joins_pass_the_cases_through_crashes() {
+    check_crashing(&["interval_join", "temporal_join", "snapshot_join"]);
+}
+
+#[test]
 fn multi_joins_pass_the_cases() {
     check("multi_join", 15, expect!["mj-3in-05: refused by design: a multi join needs one key that all inputs have"]);
 }

@@ -4,6 +4,8 @@
 //! alone: the table does not hold it back. A join that waits for its table holds the probes, in order, until that has been
 //! loaded.
 
+mod keep;
+
 use super::joined::{Arrival, Arrivals, Combo, JoinRows, Lateness};
 use super::{Cx, InputId, Operator, Outbox};
 use crate::account::{Account, OpFigures, Reason};
@@ -11,9 +13,10 @@ use crate::batch::AnyBatch;
 use crate::change::RowKind;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::state::{Bits, Lists, RowId, Spill, Table};
-use crate::time::{EventTime, ProcTime, Span};
+use crate::state::{Bits, Lists, RowId, Sealed, Sealing, Spill, Table};
+use crate::time::{EventTime, ProcTime, Span, Watermark};
 use crate::watermark::Progress;
+use keep::Journal;
 
 /// When a table counts as loaded: when its source has ended or is idle, and besides as soon as what it says here holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -67,6 +70,8 @@ pub struct SnapshotJoin<K: Key> {
     table: Table<K, Lists<1>, Spill>,
     // Rows of the table that have been in a result.
     met: Bits,
+    // Where state is kept: which of the probes that wait have been sealed.
+    journal: Option<Box<Journal>>,
     accounts: [Account; 2],
     arrivals: Arrivals<K>,
     combos: Vec<Combo<2>>,
@@ -100,6 +105,7 @@ impl<K: Key> SnapshotJoin<K> {
             rows,
             table: Table::default(),
             met: Bits::default(),
+            journal: None,
             accounts: [Account::default(); 2],
             arrivals: Arrivals::default(),
             combos: Vec::new(),
@@ -140,12 +146,18 @@ impl<K: Key> SnapshotJoin<K> {
             self.accounts[PROBES].matched += 1;
             let (lists, spill) = self.table.view(place);
             let (front, back) = lists.list(0, spill);
+            let mut first = false;
             for &row in front.iter().chain(back) {
                 if self.met.insert(row) {
+                    first = true;
                     self.accounts[TABLE].matched += 1;
                     self.accounts[TABLE].open -= 1;
                 }
                 self.combos.push(Combo { ids: [id, row], kind: RowKind::Insert, cause: time });
+            }
+            if first && self.table.is_kept() {
+                // That its rows have met is kept with them.
+                self.table.at(place);
             }
             self.passing.push((PROBES, id));
             if self.combos.len() >= COMBOS_MAX {
@@ -252,6 +264,9 @@ impl<K: Key> SnapshotJoin<K> {
 
     fn end_loading(&mut self, out: &mut Outbox) {
         if let Some(mut loading) = self.load.take() {
+            if let Some(journal) = &mut self.journal {
+                journal.on_gone(&loading.held);
+            }
             self.join(&mut loading.held, out);
         }
     }
@@ -317,23 +332,30 @@ impl<K: Key> Operator for SnapshotJoin<K> {
 
     fn figures(&self) -> OpFigures {
         let held = self.load.as_ref().map_or(0, |loading| loading.held.capacity() * size_of::<Arrival<K>>()) as u64;
+        let journal = self.journal.as_ref().map_or(0, |journal| journal.bytes());
         OpFigures {
             accounts: self.accounts.to_vec(),
             state_rows: (0..2).map(|input| self.rows.len(input) as u64).collect(),
-            state_bytes: self.rows.bytes() + self.table.bytes(Spill::bytes) + self.met.bytes() + held,
+            state_bytes: self.rows.bytes() + self.table.bytes(Spill::bytes) + self.met.bytes() + held + journal,
             emitted: self.rows.emitted(),
             ..OpFigures::default()
         }
     }
 
-    fn keep(&mut self) {}
-
-    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn keep(&mut self) {
+        self.keep_state();
     }
 
-    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        self.seal_state(into)
+    }
+
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        self.take_back_state(sealed)
+    }
+
+    fn resume(&mut self, _: Watermark, now: ProcTime) {
+        self.resume_at(now);
     }
 }
 
