@@ -40,6 +40,8 @@ mod tables;
 mod temporal;
 #[path = "joins/time.rs"]
 mod time;
+#[path = "joins/timed_kept.rs"]
+mod timed_kept;
 #[path = "joins/versions.rs"]
 mod versions;
 #[path = "joins/window.rs"]

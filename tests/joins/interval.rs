@@ -85,7 +85,7 @@ fn excluded_ends_do_not() {
 }
 
 #[test]
-fn a_row_leaves_when_its_partners_could_only_be_late_and_comes_out_once() {
+pub fn a_row_leaves_when_its_partners_could_only_be_late_and_comes_out_once() {
     check(
         inner,
         "a 1 x @100, 2 y @100
@@ -125,7 +125,7 @@ fn a_row_leaves_when_its_partners_could_only_be_late_and_comes_out_once() {
 }
 
 #[test]
-fn end_of_input_closes_every_interval() {
+pub fn end_of_input_closes_every_interval() {
     check(
         inner,
         "a 1 x @100
@@ -199,7 +199,7 @@ fn an_unmatched_row_comes_out_padded_when_its_interval_has_closed() {
 }
 
 #[test]
-fn the_watermark_of_the_result_waits_for_rows_that_may_still_come_out_padded() {
+pub fn the_watermark_of_the_result_waits_for_rows_that_may_still_come_out_padded() {
     check(
         left,
         "a 1 x @100, 2 y @103
@@ -284,7 +284,7 @@ fn a_null_key_matches_nothing_not_even_another_null() {
 }
 
 #[test]
-fn a_null_key_comes_out_padded_at_once_where_the_other_side_is_optional() {
+pub fn a_null_key_comes_out_padded_at_once_where_the_other_side_is_optional() {
     check(
         left,
         "a - x @100
@@ -304,7 +304,7 @@ fn a_null_key_comes_out_padded_at_once_where_the_other_side_is_optional() {
 }
 
 #[test]
-fn negative_times_and_the_earliest_are_ordinary_times() {
+pub fn negative_times_and_the_earliest_are_ordinary_times() {
     check(
         inner,
         "a 1 lowest @min
@@ -342,7 +342,7 @@ fn negative_times_and_the_earliest_are_ordinary_times() {
 }
 
 #[test]
-fn the_latest_times_are_ordinary_times() {
+pub fn the_latest_times_are_ordinary_times() {
     check(
         inner,
         "a 1 x @9223372036854775806
@@ -366,7 +366,7 @@ fn the_latest_times_are_ordinary_times() {
 
 // right − left from −10 ms to −5 ms: when a left row comes, its partners may all be past already.
 #[test]
-fn a_row_whose_partners_could_only_be_late_is_joined_and_not_kept() {
+pub fn a_row_whose_partners_could_only_be_late_is_joined_and_not_kept() {
     let flow = |flow: &Flow| {
         let join = rows(flow, "a").interval_join(rows(flow, "b")).between(-millis(10), -millis(5)).named("j");
         let (out, (left, right)) = join.select_with_unmatched(|a, b| format!("{} {}", a.name, b.name));

@@ -44,7 +44,7 @@ fn conditional(flow: &Flow) {
 }
 
 #[test]
-fn a_semi_join_gives_a_row_once_with_its_first_partner() {
+pub fn a_semi_join_gives_a_row_once_with_its_first_partner() {
     check(
         semi,
         "a 1 x @100, 2 y @100, - n @100
@@ -75,7 +75,7 @@ fn a_semi_join_gives_a_row_once_with_its_first_partner() {
 }
 
 #[test]
-fn a_row_of_a_semi_join_is_as_old_as_the_earliest_partner_that_waited_for_it() {
+pub fn a_row_of_a_semi_join_is_as_old_as_the_earliest_partner_that_waited_for_it() {
     check(
         semi,
         "b 1 r @110, 1 s @103, 1 t @95
@@ -90,7 +90,7 @@ fn a_row_of_a_semi_join_is_as_old_as_the_earliest_partner_that_waited_for_it() {
 }
 
 #[test]
-fn an_anti_join_gives_a_row_once_when_no_partner_can_come_any_more() {
+pub fn an_anti_join_gives_a_row_once_when_no_partner_can_come_any_more() {
     check(
         anti,
         "a 1 x @100, 2 y @101, - n @102
@@ -127,7 +127,7 @@ fn an_anti_join_gives_a_row_once_when_no_partner_can_come_any_more() {
 }
 
 #[test]
-fn an_eager_gap_is_told_at_once_and_taken_back_by_the_first_partner() {
+pub fn an_eager_gap_is_told_at_once_and_taken_back_by_the_first_partner() {
     check(
         eager,
         "a 1 x @100, 2 y @101, - n @102
@@ -223,7 +223,7 @@ fn a_delayed_gap_is_told_once_and_holds_the_watermark_until_then() {
 }
 
 #[test]
-fn a_delay_that_is_over_after_the_interval_tells_nothing_twice() {
+pub fn a_delay_that_is_over_after_the_interval_tells_nothing_twice() {
     check(
         delayed,
         "a 1 x @100
@@ -245,7 +245,7 @@ fn a_delay_that_is_over_after_the_interval_tells_nothing_twice() {
 }
 
 #[test]
-fn a_pair_has_to_fulfil_the_condition_and_unknown_is_no_match() {
+pub fn a_pair_has_to_fulfil_the_condition_and_unknown_is_no_match() {
     check(
         conditional,
         "a 1 xa @100, 1 ya @100, 1 x @100

@@ -19,7 +19,7 @@ fn left(flow: &Flow) {
 }
 
 #[test]
-fn a_row_meets_what_stands_when_it_arrives_whatever_the_times() {
+pub fn a_row_meets_what_stands_when_it_arrives_whatever_the_times() {
     check(
         inner,
         "a 1 p1 @10, - null @10
@@ -105,7 +105,7 @@ fn loading(loaded: Loaded) -> impl Fn(&Flow) {
 }
 
 #[test]
-fn rows_wait_until_the_table_has_caught_up() {
+pub fn rows_wait_until_the_table_has_caught_up() {
     for end in ["end t", "idle t"] {
         let script = "a 1 p1 @10, 2 p2 @9
              put t 1 v1 @1
@@ -139,7 +139,7 @@ fn rows_wait_until_the_table_has_caught_up() {
 }
 
 #[test]
-fn rows_wait_until_the_watermark_of_the_table_has_come_so_far() {
+pub fn rows_wait_until_the_watermark_of_the_table_has_come_so_far() {
     check(
         loading(Loaded::at(EventTime::from_millis(100))),
         "a 1 p1 @10
@@ -159,7 +159,7 @@ fn rows_wait_until_the_watermark_of_the_table_has_come_so_far() {
 }
 
 #[test]
-fn rows_wait_until_the_table_is_quiet() {
+pub fn rows_wait_until_the_table_is_quiet() {
     check(
         loading(Loaded::at(EventTime::from_millis(100)).or_quiet_for(millis(50))),
         "a 1 p1 @10
@@ -181,7 +181,7 @@ fn rows_wait_until_the_table_is_quiet() {
 }
 
 #[test]
-fn rows_of_a_changelog_are_a_bag() {
+pub fn rows_of_a_changelog_are_a_bag() {
     let flow = |flow: &Flow| {
         let changes = flow.stream::<Row>(flowjoin_testkit::TestSource::new("c")).as_changelog(|row| {
             let kind = if row.name.starts_with('-') { flowjoin::RowKind::Delete } else { flowjoin::RowKind::Insert };

@@ -77,7 +77,7 @@ fn versions_of_one_batch_are_told_apart_and_may_come_in_any_order() {
 }
 
 #[test]
-fn a_row_without_a_version_says_why() {
+pub fn a_row_without_a_version_says_why() {
     check(
         inner,
         "put t 1 v10 @10
@@ -140,7 +140,7 @@ fn with_an_optional_table_each_row_comes_out_once() {
 }
 
 #[test]
-fn a_late_version_serves_what_comes_after_it_and_never_hides_a_newer_one() {
+pub fn a_late_version_serves_what_comes_after_it_and_never_hides_a_newer_one() {
     check(
         inner,
         "put t 1 v10 @10
@@ -201,7 +201,7 @@ fn a_quiet_table_does_not_hold_the_rows_up() {
 }
 
 #[test]
-fn a_version_ends_when_it_has_been_kept_for_its_time() {
+pub fn a_version_ends_when_it_has_been_kept_for_its_time() {
     let flow = |flow: &Flow| {
         let join = rows(flow, "a").temporal_join(table(flow, "t").optional()).named("j").keep_versions(millis(10));
         join.select(told).sink_to(sink("out"));
@@ -237,7 +237,7 @@ fn corrected(flow: &Flow) {
 }
 
 #[test]
-fn late_versions_correct_what_was_said_as_long_as_that_was_asked_for() {
+pub fn late_versions_correct_what_was_said_as_long_as_that_was_asked_for() {
     check(
         corrected,
         "put t 1 v10 @10
@@ -286,7 +286,7 @@ fn late_versions_correct_what_was_said_as_long_as_that_was_asked_for() {
 }
 
 #[test]
-fn what_can_be_corrected_comes_out_unmatched_when_it_no_longer_can() {
+pub fn what_can_be_corrected_comes_out_unmatched_when_it_no_longer_can() {
     check(
         corrected,
         "put t 1 v10 @10
@@ -342,7 +342,7 @@ fn facts_make_a_table_of_versions() {
 }
 
 #[test]
-fn the_ends_of_time_are_ordinary_times() {
+pub fn the_ends_of_time_are_ordinary_times() {
     check(
         left,
         "put t 1 first @min, 1 last @9223372036854775806

@@ -304,7 +304,8 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
             tell(group, &bytes, None);
         }
         for place in changed {
-            (bytes.clear(), value.clear());
+            bytes.clear();
+            value.clear();
             self.key_at(place).encode(&mut bytes);
             write(self, place, &mut value)?;
             tell(KeyGroup::numbered(group_of(place.shard as usize)), &bytes, Some(&value));
