@@ -16,6 +16,7 @@ mod run;
 mod settings;
 mod shell;
 mod signals;
+pub mod store;
 mod writing;
 
 pub use cli::{main, main_with, own_args};
