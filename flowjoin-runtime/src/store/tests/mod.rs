@@ -1,6 +1,7 @@
 //! Tests of the store on its files: crashes, damage, and what a folder is refused for.
 
 mod crash;
+mod damage;
 mod life;
 
 use std::collections::BTreeMap;
