@@ -22,6 +22,10 @@ mod hot_keys;
 mod interval;
 #[path = "joins/interval_kinds.rs"]
 mod interval_kinds;
+#[path = "joins/kept.rs"]
+mod kept;
+#[path = "joins/kept_store.rs"]
+mod kept_store;
 #[path = "joins/late.rs"]
 mod late;
 #[path = "joins/newest.rs"]

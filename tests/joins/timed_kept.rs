@@ -7,59 +7,12 @@ use flowjoin::io::TableChange;
 use flowjoin::prelude::*;
 use flowjoin::{EagerAfter, Loaded, Progress};
 use flowjoin_core::ProcTime;
-use flowjoin_core::state::{Changes, Epoch, MemStore, Owner, Sealed, StateStore, StoreError, StoreStats};
+use flowjoin_core::state::MemStore;
 use flowjoin_testkit::{TestFlow, crashing};
 
+use super::kept_store::{Open, Seen, told};
 use super::script::*;
 use super::{interval, interval_kinds, snapshot, temporal};
-
-/// What others see of a store: its last commit, and what was put and deleted by it.
-#[derive(Clone, Default)]
-struct Seen {
-    store: MemStore,
-    // By step and part of its state.
-    changes: Vec<(u16, u8, bool)>,
-}
-
-/// A store that lets others see it.
-#[derive(Clone, Default)]
-struct Open {
-    store: MemStore,
-    seen: Arc<Mutex<Seen>>,
-}
-
-impl StateStore for Open {
-    fn epoch(&self) -> Option<Epoch> {
-        self.store.epoch()
-    }
-
-    fn record(&self) -> &[u8] {
-        self.store.record()
-    }
-
-    fn commit(&mut self, epoch: Epoch, changes: &Changes, record: &[u8]) -> Result<(), StoreError> {
-        self.store.commit(epoch, changes, record)?;
-        let of_keys = changes.iter().filter_map(|(key, value)| {
-            let sealed = Sealed::of(key, &[]).expect("all is sealed as state is");
-            matches!(sealed.owner, Owner::Group(_)).then_some((sealed.step, sealed.part, value.is_some()))
-        });
-        let mut seen = self.seen.lock().expect("no test fails while it looks");
-        *seen = Seen { store: self.store.clone(), changes: of_keys.collect() };
-        Ok(())
-    }
-
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.get(key)
-    }
-
-    fn scan(&self, prefix: &[u8], each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
-        self.store.scan(prefix, each)
-    }
-
-    fn stats(&self) -> StoreStats {
-        self.store.stats()
-    }
-}
 
 struct Kept {
     flow: TestFlow,
@@ -107,16 +60,7 @@ impl Kept {
     // other. What comes out after a crash is the same.
     fn commit(&mut self) -> String {
         self.flow.commit().crash();
-        let step = self.flow.plan().nodes().iter().position(|node| node.name == "j").expect("the join is called so");
-        let seen = self.seen.lock().expect("no test fails while it looks");
-        let of_part = |part: u8| {
-            let count = |puts: bool| seen.changes.iter().filter(|&&it| it == (step as u16, part, puts)).count();
-            match (count(true), count(false)) {
-                (0, 0) => None,
-                (puts, deletes) => Some(format!("{part}: +{puts} -{deletes}")),
-            }
-        };
-        (0..=u8::MAX).filter_map(of_part).collect::<Vec<_>>().join(", ")
+        told(&self.flow, "j", &self.seen)
     }
 }
 
