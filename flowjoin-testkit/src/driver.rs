@@ -129,7 +129,7 @@ impl TestFlow {
         build(&flow);
         let plan = Arc::new(flow.plan()?);
         let now = ProcTime::from_millis(0);
-        let partitions = partitions.iter().map(|&(name, count)| (name.to_string(), count)).collect();
+        let partitions: Vec<_> = partitions.iter().map(|&(name, count)| (name.to_string(), count)).collect();
         let Deployment { tasks, readings, alignments, .. } = deployment(&plan, parallelism, &partitions, now);
         let mut sinks = BTreeMap::new();
         for node in plan.nodes().iter().filter(|node| plan.sink(&node.name).is_some_and(|(id, _)| id == node.id)) {
@@ -494,7 +494,7 @@ impl TestFlow {
     }
 }
 
-fn deployment(plan: &Arc<Plan>, parallelism: usize, partitions: &Vec<(String, usize)>, now: ProcTime) -> Deployment {
+fn deployment(plan: &Arc<Plan>, parallelism: usize, partitions: &[(String, usize)], now: ProcTime) -> Deployment {
     // Rows leave an exchange when the driver flushes it, or when so many have come.
     let batching = Batching { rows_max: 1_024, linger: millis(0) };
     let count = |source: &dyn AnySource| {
