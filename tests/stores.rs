@@ -2,6 +2,7 @@
 //!
 //! `FLOWJOIN_CASES=20000 cargo test --release --test stores` tries that many histories; seeds of those that
 //! failed are kept in `tests/seeds`, and are tried first.
+#![allow(clippy::unwrap_used)]
 
 #[path = "stores/suite.rs"]
 mod suite;
