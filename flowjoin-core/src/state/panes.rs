@@ -24,6 +24,13 @@ pub struct Logged<K> {
     pub input: u8,
 }
 
+/// Where a row stands in a pane.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Standing {
+    pane: u32,
+    row: u32,
+}
+
 /// The rows of a pane.
 #[derive(Debug)]
 pub struct Pane<K> {
@@ -55,14 +62,19 @@ impl<K> Default for Panes<K> {
 }
 
 impl<K: Key> Panes<K> {
-    /// Puts a row into the pane that ends with this time.
+    /// Puts a row into the pane that ends with this time; says where it stands while the pane is there.
     #[inline]
-    pub fn log(&mut self, last: i128, row: Logged<K>) {
+    pub fn log(&mut self, last: i128, row: Logged<K>) -> Standing {
         let place = match self.hint {
             Some((at, place)) if at == last => place,
             _ => self.place(last),
         };
-        self.panes[place].log(row);
+        Standing { pane: place as u32, row: self.panes[place].log(row) }
+    }
+
+    /// The row that stands there.
+    pub fn row_at(&self, standing: Standing) -> &Logged<K> {
+        &self.panes[standing.pane as usize].rows[standing.row as usize]
     }
 
     #[cold]
@@ -131,11 +143,12 @@ impl<K: Key> Panes<K> {
 
 impl<K: Key> Pane<K> {
     #[inline]
-    fn log(&mut self, row: Logged<K>) {
+    fn log(&mut self, row: Logged<K>) -> u32 {
         if let Some(index) = &mut self.index {
             index.push(row.hash);
         }
         self.rows.push(row);
+        (self.rows.len() - 1) as u32
     }
 
     fn rows_of(&mut self, hash: u64, key: &K, lists: &mut [Vec<RowId>]) {

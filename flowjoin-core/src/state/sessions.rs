@@ -8,11 +8,13 @@
 //! sessions that have come out makes one with two parts. Parts are stretches of the members, which are in the order in
 //! which they came in; as a rule there is one, at the beginning.
 
+mod keep;
+
 use std::ops::Range;
 
 use super::table::Guess;
-use super::{Due, Expiry, RowId, Side, Timeline, Told};
-use crate::key::Key;
+use super::{Due, Expiry, Numbered, RowId, Side, Timeline, Told};
+use crate::key::{Key, KeyGroup};
 use crate::time::EventTime;
 
 /// All sessions, by key; with each, what else is kept of its first part.
@@ -25,6 +27,8 @@ pub struct Sessions<K: Key, E> {
     free: Vec<u32>,
     calendar: Expiry,
     spare: Vec<Vec<Member>>,
+    // Where state is kept: what has changed.
+    journal: Option<Box<Numbered<1>>>,
 }
 
 #[derive(Debug)]
@@ -131,6 +135,7 @@ impl<K: Key, E> Sessions<K, E> {
             free: Vec::new(),
             calendar: Expiry::new(gap),
             spare: Vec::new(),
+            journal: None,
         }
     }
 
@@ -154,20 +159,37 @@ impl<K: Key, E> Sessions<K, E> {
         let (oldest, newest, other_parts) = (time, time, Vec::new());
         let (first_part, extra, told, fired) = (0, None, None, false);
         let session = Session { hash, oldest, newest, members, first_part, other_parts, extra, told, fired };
+        let id = self.put(key, session);
+        if let Some(journal) = &mut self.journal {
+            journal.on_come((0, id.index()));
+        }
+        id
+    }
+
+    // Gives a session a number.
+    fn put(&mut self, key: K, session: Session<E>) -> RowId {
         let number = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot { session: None, notes: 0 });
             (self.slots.len() - 1) as u32
         });
-        self.slots[number as usize].session = Some(session);
         let id = RowId::new(number);
-        let place = self.line.upsert(hash, key, Guess::default());
-        self.line.insert(place, (Side::Left, EventTime::from_millis(time), id), false);
+        let place = self.line.upsert(session.hash, key, Guess::default());
+        self.line.insert(place, (Side::Left, EventTime::from_millis(session.oldest), id), false);
+        self.slots[number as usize].session = Some(session);
         id
     }
 
     /// The session of a number.
     pub fn at(&mut self, id: RowId) -> &mut Session<E> {
-        self.slots[id.index()].session.as_mut().expect("only sessions that are there are asked for")
+        if let Some(journal) = &mut self.journal {
+            journal.on_change((0, id.index()));
+        }
+        self.slots[id.index()].session.as_mut().expect(IS_THERE)
+    }
+
+    /// The session of a number, to look at.
+    pub fn get(&self, id: RowId) -> &Session<E> {
+        self.slots[id.index()].session.as_ref().expect(IS_THERE)
     }
 
     /// Makes a session so long that it has a row of this time.
@@ -203,6 +225,9 @@ impl<K: Key, E> Sessions<K, E> {
         let session = slot.session.take()?;
         if slot.notes == 0 {
             self.free.push(id.index() as u32);
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.on_gone((0, id.index()), KeyGroup::of(session.hash));
         }
         self.line.remove(session.hash, Side::Left, (EventTime::from_millis(session.oldest), id), Guess::default());
         Some(session)
@@ -253,9 +278,13 @@ impl<K: Key, E> Sessions<K, E> {
         let of = |slot: &Slot<E>| slot.session.as_ref().map_or(0, |session| session.members.capacity());
         let members = self.slots.iter().map(of).sum::<usize>() + self.spare.iter().map(Vec::capacity).sum::<usize>();
         let slots = self.slots.capacity() * size_of::<Slot<E>>() + self.free.capacity() * 4;
-        self.line.bytes() + self.calendar.bytes() + extra + told + (slots + members * size_of::<Member>()) as u64
+        let journal = self.journal.as_ref().map_or(0, |journal| journal.bytes());
+        let held = (slots + members * size_of::<Member>()) as u64;
+        self.line.bytes() + self.calendar.bytes() + extra + told + held + journal
     }
 }
+
+const IS_THERE: &str = "only sessions that are there are asked for";
 
 /// Lists of sessions that have gone which keep their memory.
 const SPARE: usize = 1_024;

@@ -303,6 +303,12 @@ impl<K: Key, const S: usize> Timeline<K, S> {
         }
     }
 
+    /// The key of a row that is held, found by its hash, time and id.
+    pub fn key_of(&self, hash: u64, side: Side, (time, id): (EventTime, RowId)) -> Option<&K> {
+        let place = self.table.find_by(hash, |sides, spill| sides.contains(side.index(), (time, id), spill))?;
+        Some(self.table.key_at(place))
+    }
+
     /// Takes a row out, found by its hash, time and id; returns whether it was there.
     pub fn remove(&mut self, hash: u64, side: Side, (time, id): (EventTime, RowId), guess: Guess) -> bool {
         let is_it = |sides: &Sides<S>, spill: &Spill| sides.contains(side.index(), (time, id), spill);

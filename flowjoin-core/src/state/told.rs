@@ -10,7 +10,8 @@
 
 use std::collections::BTreeMap;
 
-use super::RowId;
+use super::{Fields, ReadFields, RowId};
+use crate::error::OpError;
 
 /// The first and the last time of a window.
 pub type Extent = (i64, i64);
@@ -81,11 +82,59 @@ impl Told {
         self.again.remove(ids)
     }
 
+    /// Writes what is known; the function says where the row of an input stands among the members.
+    pub fn write(&self, fields: &mut Fields<'_>, place: impl Fn(u8, RowId) -> usize) {
+        fields.number(self.stretches.len() as u64);
+        for Stretch { begin, end, extent } in &self.stretches {
+            fields.number(*begin as u64).number(*end as u64).signed(extent.0).signed(extent.1);
+        }
+        fields.number(self.again.len() as u64);
+        for (ids, extent) in &self.again {
+            fields.number(ids.len() as u64).signed(extent.0).signed(extent.1);
+            for (input, &id) in ids.iter().enumerate() {
+                // Nought is no row.
+                let place = if id.is_missing() { 0 } else { 1 + place(input as u8, id) };
+                fields.number(place as u64);
+            }
+        }
+    }
+
+    /// Reads what was written of a session with these members.
+    ///
+    /// # Errors
+    /// If it is not that.
+    pub fn read(fields: &mut ReadFields<'_>, members: &[RowId]) -> Result<Told, OpError> {
+        let mut told = Told::default();
+        for _ in 0..fields.number()? {
+            let (begin, end) = (fields.number()? as usize, fields.number()? as usize);
+            let extent = (fields.signed()?, fields.signed()?);
+            told.stretches.push(Stretch { begin, end, extent });
+        }
+        for _ in 0..fields.number()? {
+            let inputs = fields.number()?;
+            let extent = (fields.signed()?, fields.signed()?);
+            let mut ids = Vec::new();
+            for _ in 0..inputs {
+                ids.push(match fields.number()? {
+                    0 => RowId::MISSING,
+                    place => *members.get(place as usize - 1).ok_or_else(no_member)?,
+                });
+            }
+            told.again.insert(ids.into(), extent);
+        }
+        Ok(told)
+    }
+
     /// Bytes taken.
     pub fn bytes(&self) -> u64 {
         let again = self.again.keys().map(|ids| size_of_val(&**ids) + size_of::<(Box<[RowId]>, Extent)>());
         (size_of::<Told>() + self.stretches.capacity() * size_of::<Stretch>() + again.sum::<usize>()) as u64
     }
+}
+
+#[cold]
+fn no_member() -> OpError {
+    OpError::unreadable("a session", &"it names a row that it has not")
 }
 
 // The first place from one on that leads to no other. The way to it is made short for the next who asks.
@@ -136,6 +185,20 @@ mod tests {
         other.tell_again(&ids, (1, 3));
         told.append(other, 7);
         assert_eq!((told.take_again(&ids), told.take_again(&ids)), (Some((1, 3)), None));
+    }
+
+    #[test]
+    fn what_was_told_is_read_back_with_the_new_ids_of_its_rows() {
+        let mut told = Told::default();
+        told.push(2, (10, 19));
+        told.push(3, (8, 19));
+        told.tell_again(&[RowId::new(70), RowId::MISSING], (7, 9));
+        let mut bytes = Vec::new();
+        told.write(&mut Fields(&mut bytes), |input, id| if (input, id.index()) == (0, 70) { 1 } else { 9 });
+        let mut back = Told::read(&mut ReadFields(&bytes), &[RowId::new(4), RowId::new(5)]).unwrap();
+        assert_eq!([0, 2, 3].map(|place| of(&back, &[place])), [0, 2, 3].map(|place| of(&told, &[place])));
+        assert_eq!(back.take_again(&[RowId::new(5), RowId::MISSING]), Some((7, 9)));
+        assert!(Told::read(&mut ReadFields(&bytes), &[RowId::new(4)]).is_err());
     }
 
     // Were all stretches of each member gone through, this would take minutes.
