@@ -9,6 +9,7 @@ use super::super::kernel::{Kind, Out, Pair, is_empty, rows};
 use super::super::product::{self, Shape};
 use super::Spec;
 use super::fired::FiredRows;
+use super::keep::RowJournal;
 use super::windows::{CurrentWindow, Window};
 use crate::account::{Account, Reason};
 use crate::change::RowKind;
@@ -28,7 +29,10 @@ pub struct Emitter<K: Key, const N: usize> {
     all_shown: bool,
     // The other kernel, where there are conditions.
     steps: Option<Steps<N>>,
-    met: [Bits; N],
+    /// Which rows have met a partner.
+    pub met: [Bits; N],
+    /// Where state is kept and rows stand in panes: which of them have changed.
+    pub journal: Option<Box<RowJournal<N>>>,
     combos: Vec<Combo<N>>,
     // Where to go on with the product of a key that was told in part.
     place: Option<[usize; N]>,
@@ -54,6 +58,7 @@ impl<K: Key, const N: usize> Emitter<K, N> {
             all_shown: spec.kinds.iter().all(|kind| kind.shows()),
             steps,
             met: std::array::from_fn(|_| Bits::default()),
+            journal: None,
             combos: Vec::new(),
             place: None,
             shown,
@@ -335,6 +340,9 @@ impl<K: Key, const N: usize> Emitter<K, N> {
         if self.met[input].insert(id) {
             self.accounts[input].matched += 1;
             self.accounts[input].open -= 1;
+            if let Some(journal) = &mut self.journal {
+                journal.on_change(input, id);
+            }
         }
     }
 
@@ -346,6 +354,10 @@ impl<K: Key, const N: usize> Emitter<K, N> {
             return;
         }
         for (input, &list) in lists.iter().enumerate().filter(|(input, _)| present >> input & 1 == 1) {
+            if self.journal.is_some() {
+                rows(list).for_each(|id| self.meet(input, id));
+                continue;
+            }
             let (met, account) = (&mut self.met[input], &mut self.accounts[input]);
             let met = [list.0, list.1].map(|run| run.iter().filter(|&&id| met.insert(id)).count() as u64);
             account.matched += met[0] + met[1];
@@ -443,7 +455,8 @@ impl<K: Key, const N: usize> Emitter<K, N> {
 
     /// Bytes taken, but for what waits within a call.
     pub fn bytes(&self) -> u64 {
-        self.rows.bytes() + self.met.iter().map(Bits::bytes).sum::<u64>()
+        let journal = self.journal.as_ref().map_or(0, |journal| journal.bytes());
+        self.rows.bytes() + self.met.iter().map(Bits::bytes).sum::<u64>() + journal
     }
 }
 

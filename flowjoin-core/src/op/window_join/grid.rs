@@ -7,6 +7,7 @@ use super::super::Outbox;
 use super::super::joined::{Arrival, Arrivals};
 use super::emit::Emitter;
 use super::fired::Revisited;
+use super::keep::Back;
 use super::windows::{Grid, Window, clamp, reach};
 use crate::key::Key;
 use crate::state::{Grouping, Logged, Panes, RowId};
@@ -14,9 +15,13 @@ use crate::time::{EventTime, Span, Watermark};
 
 /// The rows of a join over windows that are the same for all keys.
 pub struct GridRows<K: Key, const N: usize> {
-    grid: Grid,
+    /// The windows.
+    pub grid: Grid,
     lateness: i128,
-    panes: Panes<K>,
+    /// The rows.
+    pub panes: Panes<K>,
+    /// Rows that were taken back and are to be put into their panes in the order in which they had come.
+    pub back: Vec<Back<K>>,
     grouping: Grouping<N>,
     // What late rows have come into.
     revisited: Revisited<K, N>,
@@ -52,6 +57,7 @@ impl<K: Key, const N: usize> GridRows<K, N> {
             grid,
             lateness: i128::from(lateness.as_millis()),
             panes: Panes::default(),
+            back: Vec::new(),
             grouping: Grouping::default(),
             revisited: Revisited::default(),
             walk: None,
@@ -88,11 +94,18 @@ impl<K: Key, const N: usize> GridRows<K, N> {
                 (first, last) = self.grid.pane(time);
             }
             emitter.accounts[input].open += 1;
+            // Before it meets others in a window that has fired.
+            if let Some(journal) = &mut emitter.journal {
+                journal.on_come(input, id);
+            }
             if self.lateness > 0 {
                 self.add_to_fired(input, (hash, &key, id), (time, reach), emitter, out);
                 emitter.select_if_many(out);
             }
-            self.panes.log(last, Logged { hash, key, id, input: input as u8 });
+            let standing = self.panes.log(last, Logged { hash, key, id, input: input as u8 });
+            if let Some(journal) = &mut emitter.journal {
+                journal.stands_at(input, id, standing);
+            }
         }
     }
 
@@ -234,6 +247,9 @@ impl<K: Key, const N: usize> GridRows<K, N> {
             let rows = &self.panes.rows_at(pane)[self.gone..];
             let part = &rows[..rows.len().min(PART)];
             part.iter().for_each(|row| emitter.leave(usize::from(row.input), row.id, last));
+            if let Some(journal) = &mut emitter.journal {
+                part.iter().for_each(|row| journal.on_gone(row));
+            }
             dropped += part.len();
             self.gone += part.len();
             if part.len() == rows.len() {

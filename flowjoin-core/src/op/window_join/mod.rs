@@ -11,12 +11,13 @@
 //!
 //! Windows that are the same for all keys are in `grid`, sessions in `session`, what comes out of either in `emit`, and
 //! what is known of windows into which rows come late in `fired`; under which window a result of a session is taken back,
-//! says `taken_back`. What a watermark makes comes out in parts, however far
-//! it moves, and within a key with many rows too.
+//! says `taken_back`; `keep` keeps either kind where state outlives its process. What a watermark makes comes out in
+//! parts, however far it moves, and within a key with many rows too.
 
 mod emit;
 mod fired;
 mod grid;
+mod keep;
 mod session;
 mod taken_back;
 mod windows;
@@ -30,7 +31,8 @@ use crate::account::OpFigures;
 use crate::batch::AnyBatch;
 use crate::error::OpError;
 use crate::key::Key;
-use crate::time::{EventTime, Span, Watermark};
+use crate::state::{Owner, Sealed, Sealing};
+use crate::time::{EventTime, ProcTime, Span, Watermark};
 use emit::Emitter;
 use grid::GridRows;
 use session::SessionRows;
@@ -161,13 +163,34 @@ impl<K: Key, const N: usize> Operator for WindowJoin<K, N> {
         }
     }
 
-    fn keep(&mut self) {}
-
-    fn seal(&mut self, _: &mut crate::state::Sealing<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn keep(&mut self) {
+        match &mut self.held {
+            Held::Grid(_) => drop(self.emitter.journal.get_or_insert_default()),
+            Held::Sessions(rows) => rows.sessions.keep(),
+        }
     }
 
-    fn take_back(&mut self, _: crate::state::Sealed<'_>) -> Result<(), OpError> {
-        Err(OpError::unreadable("its state", &"it is not kept yet"))
+    fn seal(&mut self, into: &mut Sealing<'_>) -> Result<(), OpError> {
+        match &mut self.held {
+            Held::Grid(rows) => keep::seal_grid(rows, &mut self.emitter, into)?,
+            Held::Sessions(rows) => keep::seal_sessions(rows, &self.emitter, into)?,
+        }
+        self.emitter.seal(into);
+        Ok(())
+    }
+
+    fn take_back(&mut self, sealed: Sealed<'_>) -> Result<(), OpError> {
+        match (&mut self.held, sealed.owner) {
+            (_, Owner::Task(_)) => self.emitter.take_back(&sealed),
+            (Held::Grid(rows), Owner::Group(_)) => keep::take_back_row(rows, &mut self.emitter, &sealed),
+            (Held::Sessions(rows), Owner::Group(_)) => keep::take_back_session(rows, &mut self.emitter, &sealed),
+        }
+    }
+
+    fn resume(&mut self, watermark: Watermark, _: ProcTime) {
+        self.watermark = watermark;
+        if let Held::Grid(rows) = &mut self.held {
+            keep::resume_grid(rows, &mut self.emitter);
+        }
     }
 }

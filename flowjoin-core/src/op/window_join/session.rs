@@ -17,7 +17,8 @@ use crate::time::{EventTime, Span, Watermark};
 pub struct SessionRows<K: Key, const N: usize> {
     gap: i64,
     lateness: i64,
-    sessions: Sessions<K, FiredRows<N>>,
+    /// The sessions.
+    pub sessions: Sessions<K, FiredRows<N>>,
     touched: Vec<RowId>,
     // The sessions that are to be looked at now, and how many of them have been.
     noted: Vec<Due>,
@@ -221,7 +222,7 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
 
     // Returns false when the outbox is full and the session has to be looked at again.
     fn look_at(&mut self, id: RowId, until: i128, emitter: &mut Emitter<K, N>, out: &mut Outbox) -> bool {
-        let session = self.sessions.at(id);
+        let session = self.sessions.get(id);
         let (last, has_fired) = (session.last(self.gap), session.fired);
         if i128::from(last) >= until {
             self.sessions.note(id, last);
@@ -263,6 +264,14 @@ impl<K: Key, const N: usize> SessionRows<K, N> {
             self.sessions.spare(std::mem::take(&mut self.going));
         }
         true
+    }
+
+    /// Notes when a session has to be looked at that was taken back.
+    pub fn note_again(&mut self, id: RowId) {
+        let session = self.sessions.get(id);
+        let last = session.last(self.gap);
+        let at = if session.fired { last.saturating_add(self.lateness) } else { last };
+        self.sessions.note(id, at);
     }
 
     // Says what a session makes that has not come out yet; returns false when the outbox is full and there is more.
