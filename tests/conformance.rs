@@ -65,6 +65,11 @@ fn multi_and_regular_joins_pass_the_cases_through_crashes() {
 }
 
 #[test]
+fn window_joins_pass_the_cases_through_crashes() {
+    check_crashing(&["window_join"]);
+}
+
+#[test]
 fn tables_pass_the_cases_through_crashes() {
     check_crashing(&["upsert_materializer"]);
 }

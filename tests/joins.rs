@@ -50,3 +50,5 @@ mod timed_kept;
 mod versions;
 #[path = "joins/window.rs"]
 mod window;
+#[path = "joins/window_kept.rs"]
+mod window_kept;

@@ -17,7 +17,7 @@ fn inner(flow: &Flow) {
 }
 
 #[test]
-fn a_window_fires_when_the_watermark_reaches_its_end_and_then_its_rows_are_late() {
+pub fn a_window_fires_when_the_watermark_reaches_its_end_and_then_its_rows_are_late() {
     check(
         inner,
         "a 1 x @0, 2 y @9
@@ -85,7 +85,7 @@ fn an_offset_moves_the_windows_and_times_before_the_epoch_are_rounded_down() {
 }
 
 #[test]
-fn windows_at_the_ends_of_time_are_as_all_others() {
+pub fn windows_at_the_ends_of_time_are_as_all_others() {
     check(
         inner,
         "a 1 x @min, 1 y @9223372036854775806
@@ -110,7 +110,7 @@ fn windows_at_the_ends_of_time_are_as_all_others() {
 }
 
 #[test]
-fn with_sliding_windows_a_pair_comes_once_for_each_common_one() {
+pub fn with_sliding_windows_a_pair_comes_once_for_each_common_one() {
     let flow = |flow: &Flow| {
         let join = rows(flow, "a").window_join(rows(flow, "b").optional()).sliding(millis(10), millis(5)).named("j");
         let (out, (_, right)) = join.select_with_unmatched(|a, b| format!("{} {}", a.name, name(b)));
@@ -143,7 +143,7 @@ fn with_sliding_windows_a_pair_comes_once_for_each_common_one() {
 }
 
 #[test]
-fn rows_of_any_input_make_a_session_longer_and_bridge_two() {
+pub fn rows_of_any_input_make_a_session_longer_and_bridge_two() {
     let flow = |flow: &Flow| {
         let join = rows(flow, "a").window_join(rows(flow, "b")).session(millis(5)).named("j");
         let (out, (left, right)) = join.select_with_unmatched(|a, b| format!("{} {}", a.name, b.name));
@@ -175,7 +175,7 @@ fn rows_of_any_input_make_a_session_longer_and_bridge_two() {
 }
 
 #[test]
-fn a_late_row_that_is_allowed_says_what_it_changes_and_no_more() {
+pub fn a_late_row_that_is_allowed_says_what_it_changes_and_no_more() {
     let flow = |flow: &Flow| {
         let join = rows(flow, "a").window_join(rows(flow, "b").optional()).tumbling(millis(10)).named("j");
         let (_, late) = join.late();
@@ -217,7 +217,7 @@ fn a_late_row_that_is_allowed_says_what_it_changes_and_no_more() {
 }
 
 #[test]
-fn sessions_that_have_fired_and_become_one_say_the_difference() {
+pub fn sessions_that_have_fired_and_become_one_say_the_difference() {
     let flow = |flow: &Flow| {
         let join = rows(flow, "a").optional().window_join(rows(flow, "b").optional()).session(millis(5)).named("j");
         let join = join.allowed_lateness(millis(100));
@@ -259,7 +259,7 @@ fn sessions_that_have_fired_and_become_one_say_the_difference() {
 }
 
 #[test]
-fn any_of_several_inputs_may_be_missing_and_a_null_key_is_alone() {
+pub fn any_of_several_inputs_may_be_missing_and_a_null_key_is_alone() {
     let flow = |flow: &Flow| {
         let join = multi_join![rows(flow, "a"), rows(flow, "b").optional(), rows(flow, "c").optional()];
         let join = join.tumbling(millis(10)).named("j");
@@ -291,7 +291,7 @@ fn any_of_several_inputs_may_be_missing_and_a_null_key_is_alone() {
 }
 
 #[test]
-fn existence_is_asked_of_the_window() {
+pub fn existence_is_asked_of_the_window() {
     let flow = |flow: &Flow| {
         let (a, b) = (rows(flow, "a"), rows(flow, "b"));
         let join = a.clone().where_exists(b.clone()).tumbling(millis(10)).named("j");
@@ -394,7 +394,7 @@ fn in_session(window: Window, a: Option<&Row>, b: Option<&Row>) -> String {
 }
 
 #[test]
-fn a_gap_is_taken_back_with_the_window_of_the_session_that_it_was_told_with() {
+pub fn a_gap_is_taken_back_with_the_window_of_the_session_that_it_was_told_with() {
     let flow = |flow: &Flow| {
         let join = rows(flow, "a").window_join(rows(flow, "b").optional()).session(millis(5)).named("j");
         let join = join.allowed_lateness(millis(100));
@@ -432,7 +432,7 @@ fn a_gap_is_taken_back_with_the_window_of_the_session_that_it_was_told_with() {
 }
 
 #[test]
-fn gaps_of_sessions_that_are_bridged_are_taken_back_each_with_its_window() {
+pub fn gaps_of_sessions_that_are_bridged_are_taken_back_each_with_its_window() {
     let flow = |flow: &Flow| {
         let join = rows(flow, "a").optional().window_join(rows(flow, "b").optional());
         let join = join.on(|a, b| a.is_some_and(|a| a.name <= b.name)).session(millis(5)).named("j");
@@ -465,7 +465,7 @@ fn gaps_of_sessions_that_are_bridged_are_taken_back_each_with_its_window() {
 }
 
 #[test]
-fn a_gap_that_is_told_again_is_taken_back_with_the_window_of_the_second_time() {
+pub fn a_gap_that_is_told_again_is_taken_back_with_the_window_of_the_second_time() {
     let flow = |flow: &Flow| {
         let [a, b, c] = ["a", "b", "c"].map(|source| rows(flow, source).optional());
         let join = multi_join(a).and(b).on(|a, b| a.is_some_and(|a| a.name <= b.name));

@@ -44,7 +44,7 @@ pub use expiry::{Due, Expiry};
 pub use fields::{Fields, ReadFields};
 pub use grouping::Grouping;
 pub use met::Met;
-pub use numbered::{At, Numbered, number_of};
+pub use numbered::{Numbered, number_of};
 pub use panes::{Logged, Panes, Standing};
 pub use rows::{Hushed, KeyedRows, Lists, Runs, Spill};
 pub use sample::Sample;
