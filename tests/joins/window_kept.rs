@@ -138,6 +138,41 @@ fn a_row_whose_windows_were_over_before_the_crash_is_late_after_it() {
 }
 
 #[test]
+fn windows_fire_in_the_order_in_which_keys_had_come() {
+    let mut kept = Kept::new(|flow: &Flow| {
+        let join = rows(flow, "a").window_join(rows(flow, "b")).sliding(millis(10), millis(5)).named("j");
+        join.select(|a, b| format!("{} {}", a.name, b.name)).sink_to(sink("out"));
+    });
+    let keys: Vec<u64> = (0..20).map(|key| key * 7 % 20).collect();
+    for (&key, at) in keys.iter().zip(5..) {
+        kept.row("a", key, at % 5 + 5).row("b", key, at % 5 + 5);
+        assert_eq!(kept.commit(), (2, 0));
+    }
+    // Each has a name by its time alone, of which four have the same.
+    kept.time(10);
+    let pair = |at: i64| format!("+I a{at} b{at}");
+    let expected: Vec<String> = (5..25).map(|at| pair(at % 5 + 5)).collect();
+    assert_eq!(kept.flow.text("out"), expected.join("\n"));
+    assert_eq!(kept.flow.figures("j").emitted, 20);
+    assert_eq!((kept.commit(), kept.flow.figures("j").emitted), ((40, 0), 20));
+}
+
+#[test]
+fn what_came_out_of_a_session_is_taken_back_by_the_longer_one_after_a_crash() {
+    let mut kept = Kept::new(|flow: &Flow| {
+        let join = rows(flow, "a").optional().window_join(rows(flow, "b").optional()).session(millis(5)).named("j");
+        let join = join.allowed_lateness(millis(100));
+        join.select(|a, b| format!("{} {}", name(a), name(b))).sink_to(sink("out"));
+    });
+    kept.row("a", 1, 0).row("b", 1, 8).time(10).commit();
+    assert_eq!(kept.flow.text("out"), "+I a0 -");
+    // One that has fired goes into one that has not.
+    assert_eq!(kept.row("a", 1, 4).commit(), (1, 1));
+    kept.time(13);
+    assert_eq!(kept.flow.text("out"), "-D a0 -\n+I a0 b8\n+I a4 b8");
+}
+
+#[test]
 fn a_session_is_told_whole_when_it_changes_and_under_one_number() {
     let mut kept = Kept::new(|flow: &Flow| {
         let join = rows(flow, "a").optional().window_join(rows(flow, "b").optional()).session(millis(5)).named("j");

@@ -45,7 +45,7 @@ impl<const LISTS: usize> Numbered<LISTS> {
         &mut things[index]
     }
 
-    /// A thing has come to a place. To be told before anything else is of it.
+    /// A thing has come to a place: it is written whole, whatever was told of that place before.
     #[inline]
     pub fn on_come(&mut self, at: At) {
         let number = self.next;

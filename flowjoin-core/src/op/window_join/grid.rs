@@ -94,17 +94,13 @@ impl<K: Key, const N: usize> GridRows<K, N> {
                 (first, last) = self.grid.pane(time);
             }
             emitter.accounts[input].open += 1;
-            // Before it meets others in a window that has fired.
-            if let Some(journal) = &mut emitter.journal {
-                journal.on_come(input, id);
-            }
             if self.lateness > 0 {
                 self.add_to_fired(input, (hash, &key, id), (time, reach), emitter, out);
                 emitter.select_if_many(out);
             }
             let standing = self.panes.log(last, Logged { hash, key, id, input: input as u8 });
             if let Some(journal) = &mut emitter.journal {
-                journal.stands_at(input, id, standing);
+                journal.on_come(input, id, standing);
             }
         }
     }

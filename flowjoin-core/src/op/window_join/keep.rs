@@ -33,15 +33,15 @@ impl<const N: usize> Default for RowJournal<N> {
 }
 
 impl<const N: usize> RowJournal<N> {
-    /// A row has come. To be told before anything else is of it.
+    /// A row has come, and stands there in a pane. It may have met others before, in windows that have fired.
     #[inline]
-    pub fn on_come(&mut self, input: usize, id: RowId) {
+    pub fn on_come(&mut self, input: usize, id: RowId, standing: Standing) {
         self.rows.on_come((input, id.index()));
+        self.stands_at(input, id, standing);
     }
 
-    /// A row has been put into its pane.
     #[inline]
-    pub fn stands_at(&mut self, input: usize, id: RowId, standing: Standing) {
+    fn stands_at(&mut self, input: usize, id: RowId, standing: Standing) {
         let standings = &mut self.standings[input];
         if id.index() >= standings.len() {
             standings.resize((id.index() + 1).next_power_of_two(), Standing::default());
