@@ -14,9 +14,11 @@ demo:
 count:
 	python3 scripts/count_demo.py examples/out
 
-# All tests: unit, integration, documentation, and those of the examples.
+# All tests: unit, integration, documentation, and those of the examples; and random histories once more, with a crash of
+# the flow after each step.
 test:
 	$(CARGO) test --workspace
+	FLOWJOIN_CRASHES=1 FLOWJOIN_CASES=50 $(CARGO) test --test oracle
 
 # The workloads, and the hand-written loop that they are measured against.
 bench:

@@ -155,12 +155,16 @@ impl TestFlow {
             kept: None,
             crashes: false,
         };
-        for task in 0..test.tasks.len() {
-            test.run_task(task, |task, now| task.start(now));
-        }
-        test.settle();
+        test.start();
         test.keep_if_crashing();
         Ok(test)
+    }
+
+    fn start(&mut self) {
+        for task in 0..self.tasks.len() {
+            self.run_task(task, |task, now| task.start(now));
+        }
+        self.settle();
     }
 
     fn deploy(&self) -> Deployment {

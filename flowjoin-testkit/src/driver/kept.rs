@@ -80,6 +80,12 @@ impl TestFlow {
     /// If the store cannot be read, or what it holds is not state of this flow.
     #[must_use]
     pub fn keep_in(mut self, store: impl StateStore + 'static) -> TestFlow {
+        if self.kept.take().is_some() {
+            // It was to crash after each step; now the test itself says when.
+            self.crashes = false;
+            self.tasks = self.deploy().tasks;
+            self.start();
+        }
         self.keep(Box::new(store));
         self
     }
