@@ -176,6 +176,41 @@ fn an_interval_join_tells_what_has_changed_and_no_more() {
     assert_eq!(kept.commit(), "1: +0 -1");
 }
 
+// No row has come since the crash by which the join could see who reads what it sends.
+#[test]
+fn the_watermark_waits_after_a_crash_for_rows_that_may_come_out_unmatched() {
+    let flow = |flow: &Flow| {
+        let join = rows(flow, "a").interval_join(rows(flow, "b")).between(-millis(10), millis(10)).named("j");
+        let (out, (left, _)) = join.select_with_unmatched(|a, b| format!("{} {}", a.name, b.name));
+        out.sink_to(sink("out"));
+        sink_unmatched(left, "alone");
+    };
+    crashing(|| {
+        check(
+            flow,
+            "a 1 x @100
+             b 2 y @101
+             wm 105
+             reached out
+             reached alone
+             wm 112
+             reached alone",
+            expect![[r#"
+                a 1 x @100
+                b 2 y @101
+                wm 105
+                reached out
+                  out 100
+                reached alone
+                  alone 100
+                wm 112
+                  alone +I x interval_closed @100
+                reached alone
+                  alone 112"#]],
+        );
+    });
+}
+
 // The row is met by one that is not held, as the watermark has gone too far for others to meet that one.
 #[test]
 fn a_row_that_is_met_by_one_that_does_not_stay_has_changed() {

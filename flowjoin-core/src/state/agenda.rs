@@ -165,6 +165,21 @@ mod tests {
     }
 
     #[test]
+    fn things_of_a_stretch_are_found_wherever_the_last_one_was_put() {
+        let mut agenda = Agenda::default();
+        let stretch = |time: i64| Agenda::<i64>::stretch_of(at(time));
+        for time in [10, 70, 11, 1_000] {
+            agenda.push(at(time), time);
+        }
+        let found = |agenda: &Agenda<i64>, time| {
+            agenda.of_stretch(stretch(time)).iter().map(|(_, thing)| *thing).collect::<Vec<_>>()
+        };
+        assert_eq!([0, 64, 1_001, 500].map(|time| found(&agenda, time)), [vec![10, 11], vec![70], vec![1_000], vec![]]);
+        agenda.take_before(Watermark::at(at(11)), &mut Vec::new());
+        assert_eq!(found(&agenda, 0), [11]);
+    }
+
+    #[test]
     fn what_waits_can_be_taken_out_a_part_at_a_time() {
         let mut agenda = Agenda::default();
         (0..1_000i64).rev().for_each(|time| agenda.push(at(time / 2), time));

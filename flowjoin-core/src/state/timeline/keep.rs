@@ -102,3 +102,88 @@ impl<K: Key, const S: usize> Timeline<K, S> {
 fn sides_of<const S: usize>() -> impl Iterator<Item = Side> {
     [Side::Left, Side::Right].into_iter().take(S)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{Changes, Guess};
+    use crate::time::ProcTime;
+
+    fn at(t: i64) -> EventTime {
+        EventTime::from_millis(t)
+    }
+
+    // The changes of an epoch; what is known of a row is its number.
+    fn sealed(line: &mut Timeline<u64>) -> Changes {
+        let mut changes = Changes::default();
+        let write = |_: Side, id: RowId, out: &mut Vec<u8>| {
+            Fields(out).number(id.index() as u64);
+            Ok(())
+        };
+        line.seal(1, &mut Sealing::new(&mut changes, 0, 0, ProcTime::default()), write).unwrap();
+        changes
+    }
+
+    fn put(line: &mut Timeline<u64>, key: u64, side: Side, (time, id): (i64, u32), settled: bool) {
+        let place = line.upsert(key.stable_hash(&mut Vec::new()), key, Guess::default());
+        line.insert(place, (side, at(time), RowId::new(id)), settled);
+    }
+
+    #[test]
+    fn rows_come_back_in_order_on_their_sides_and_settled_as_they_were() {
+        let mut line = Timeline::default();
+        line.keep();
+        for (id, time) in [(0, 30), (1, 10), (2, 20), (3, 20)] {
+            put(&mut line, 1, Side::Left, (time, id), id == 3);
+        }
+        put(&mut line, 1, Side::Right, (-5, 7), false);
+        put(&mut line, 2, Side::Right, (40, 8), true);
+        let changes = sealed(&mut line);
+        let mut back: Timeline<u64> = Timeline::default();
+        let mut seen = Vec::new();
+        for (key, value) in changes.iter() {
+            let piece = Sealed::of(key, value.expect("nothing has gone")).unwrap();
+            let read = |side: Side, time: EventTime, _: u64, from: &mut ReadFields<'_>| {
+                seen.push((side.index(), time.as_millis(), from.number()?));
+                Ok(RowId::new(seen.len() as u32))
+            };
+            back.take_back(piece, read).unwrap();
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [(0, 10, 1), (0, 20, 2), (0, 20, 3), (0, 30, 0), (1, -5, 7), (1, 40, 8)]);
+        let count = |key: u64, side| {
+            let hash = key.stable_hash(&mut Vec::new());
+            let (mut open, span) = (Vec::new(), (at(-99), at(99)));
+            back.within(hash, &key, side, span, &mut open);
+            let place = back.find(hash, &key).unwrap();
+            (open.len(), back.first_settled(place, side, span, |_| true).map(|(time, _)| time.as_millis()))
+        };
+        assert_eq!((count(1, Side::Left), count(1, Side::Right)), ((3, Some(20)), (1, None)));
+        assert_eq!(count(2, Side::Right), (0, Some(40)));
+    }
+
+    #[test]
+    fn a_key_is_told_of_when_its_rows_change_or_what_is_known_of_them() {
+        let mut line = Timeline::default();
+        line.keep();
+        put(&mut line, 1, Side::Left, (10, 0), false);
+        put(&mut line, 2, Side::Left, (20, 1), false);
+        assert_eq!((sealed(&mut line).len(), sealed(&mut line).len()), (2, 0));
+        let hash = 1u64.stable_hash(&mut Vec::new());
+        line.within(hash, &1, Side::Left, (at(0), at(99)), &mut Vec::new());
+        line.on_change(hash, Side::Right, (at(10), RowId::new(0)));
+        line.on_change_of(hash, &3);
+        assert_eq!(sealed(&mut line).len(), 0, "there are no such rows");
+        line.on_change(hash, Side::Left, (at(10), RowId::new(0)));
+        assert_eq!(sealed(&mut line).len(), 1);
+        line.on_change_of(hash, &1);
+        assert_eq!(sealed(&mut line).len(), 1);
+        // One goes that was sealed, and another that was not.
+        put(&mut line, 3, Side::Left, (30, 2), false);
+        for (key, at_id) in [(1u64, (at(10), RowId::new(0))), (3, (at(30), RowId::new(2)))] {
+            assert!(line.remove(key.stable_hash(&mut Vec::new()), Side::Left, at_id, Guess::default()));
+        }
+        let gone: Vec<bool> = sealed(&mut line).iter().map(|(_, value)| value.is_none()).collect();
+        assert_eq!(gone, [true]);
+    }
+}
