@@ -1,50 +1,12 @@
 //! Regular and N-way joins and tables that go on after a crash, and what they tell the store: no more than has changed.
 
-use std::sync::{Arc, Mutex};
-
 use expect_test::expect;
 use flowjoin::io::TableChange;
 use flowjoin::prelude::*;
 use flowjoin::{EagerAfter, Final, Retract};
-use flowjoin_testkit::TestFlow;
 
-use super::kept_store::{Open, Seen, told};
+use super::kept_store::Kept;
 use super::script::*;
-
-struct Kept {
-    flow: TestFlow,
-    seen: Arc<Mutex<Seen>>,
-}
-
-impl Kept {
-    fn new(build: impl Fn(&Flow) + 'static) -> Kept {
-        let store = Open::default();
-        let seen = store.seen.clone();
-        Kept { flow: TestFlow::new(build).keep_in(store), seen }
-    }
-
-    fn row(&mut self, source: &str, key: u64, at: i64) -> &mut Kept {
-        let row = Row { key: Some(key), name: format!("{source}{at}"), at: EventTime::from_millis(at) };
-        self.flow.send(source, row);
-        self
-    }
-
-    fn clock(&mut self, span: Span) -> &mut Kept {
-        self.flow.advance_processing(span);
-        self
-    }
-
-    fn out(&mut self) -> String {
-        let rows = self.flow.take("out");
-        rows.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-    }
-
-    // What was told of the join `j`. What comes out after a crash is the same.
-    fn commit(&mut self) -> String {
-        self.flow.commit().crash();
-        told(&self.flow, "j", &self.seen)
-    }
-}
 
 #[test]
 fn of_the_rows_of_a_join_only_keys_that_have_changed_are_told() {

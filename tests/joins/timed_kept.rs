@@ -1,72 +1,14 @@
 //! Interval, temporal and snapshot joins that go on after a crash, and what they tell the store: no more than has changed.
 
-use std::sync::{Arc, Mutex};
-
 use expect_test::expect;
-use flowjoin::io::TableChange;
 use flowjoin::prelude::*;
 use flowjoin::{EagerAfter, Loaded, Progress};
 use flowjoin_core::ProcTime;
-use flowjoin_core::state::MemStore;
 use flowjoin_testkit::{TestFlow, crashing};
 
-use super::kept_store::{Open, Seen, told};
+use super::kept_store::Kept;
 use super::script::*;
 use super::{interval, interval_kinds, snapshot, temporal};
-
-struct Kept {
-    flow: TestFlow,
-    seen: Arc<Mutex<Seen>>,
-}
-
-impl Kept {
-    fn new(build: impl Fn(&Flow) + 'static) -> Kept {
-        Kept::on(TestFlow::new(build), MemStore::default())
-    }
-
-    fn on(flow: TestFlow, store: MemStore) -> Kept {
-        let store = Open { store, ..Open::default() };
-        let seen = store.seen.clone();
-        Kept { flow: flow.keep_in(store), seen }
-    }
-
-    fn row(&mut self, source: &str, key: u64, at: i64) -> &mut Kept {
-        self.flow.send(source, row(source, key, at));
-        self
-    }
-
-    fn put(&mut self, key: u64, at: i64) -> &mut Kept {
-        self.flow.change_all::<Row>("t", vec![TableChange::Put(row("t", key, at))]);
-        self
-    }
-
-    fn time(&mut self, source: &str, at: i64) -> &mut Kept {
-        self.flow.watermark(source, EventTime::from_millis(at));
-        self
-    }
-
-    fn clock(&mut self, span: Span) -> &mut Kept {
-        self.flow.advance_processing(span);
-        self
-    }
-
-    // What has come out since it was last asked.
-    fn out(&mut self) -> String {
-        let rows = self.flow.take("out");
-        rows.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-    }
-
-    // How many of the keys of `j` got a value in this commit and how many lost theirs, a part of its state after the
-    // other. What comes out after a crash is the same.
-    fn commit(&mut self) -> String {
-        self.flow.commit().crash();
-        told(&self.flow, "j", &self.seen)
-    }
-}
-
-fn row(source: &str, key: u64, at: i64) -> Row {
-    Row { key: Some(key), name: format!("{source}{at}"), at: EventTime::from_millis(at) }
-}
 
 #[test]
 fn all_that_interval_joins_say_they_say_with_a_crash_after_each_step() {

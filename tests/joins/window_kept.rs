@@ -1,83 +1,34 @@
 //! Window joins that go on after a crash, and what they tell the store: no more than has changed.
 
-use std::sync::{Arc, Mutex};
-
 use flowjoin::prelude::*;
-use flowjoin_core::state::{Changes, Epoch, MemStore, Owner, Sealed, StateStore, StoreError, StoreStats};
-use flowjoin_testkit::{TestFlow, crashing};
+use flowjoin_testkit::crashing;
 
 use super::script::*;
-use super::window;
+use super::{kept_store, window};
 
-/// A store that tells what of the last commit belonged to keys.
-#[derive(Clone, Default)]
-struct Telling {
-    store: MemStore,
-    // Keys that got a value, and keys that lost theirs.
-    told: Arc<Mutex<(usize, usize)>>,
-}
-
-impl StateStore for Telling {
-    fn epoch(&self) -> Option<Epoch> {
-        self.store.epoch()
-    }
-
-    fn record(&self) -> &[u8] {
-        self.store.record()
-    }
-
-    fn commit(&mut self, epoch: Epoch, changes: &Changes, record: &[u8]) -> Result<(), StoreError> {
-        let of_keys = changes.iter().filter(|(key, _)| {
-            let sealed = Sealed::of(key, &[]).expect("all is sealed as state is");
-            matches!(sealed.owner, Owner::Group(_))
-        });
-        let (puts, deletes): (Vec<_>, Vec<_>) = of_keys.partition(|(_, value)| value.is_some());
-        *self.told.lock().expect("no test fails while it counts") = (puts.len(), deletes.len());
-        self.store.commit(epoch, changes, record)
-    }
-
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.get(key)
-    }
-
-    fn scan(&self, prefix: &[u8], each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
-        self.store.scan(prefix, each)
-    }
-
-    fn stats(&self) -> StoreStats {
-        self.store.stats()
-    }
-}
-
-struct Kept {
-    flow: TestFlow,
-    told: Arc<Mutex<(usize, usize)>>,
-}
+struct Kept(kept_store::Kept);
 
 impl Kept {
     fn new(build: impl Fn(&Flow) + 'static) -> Kept {
-        let store = Telling::default();
-        let told = store.told.clone();
-        Kept { flow: TestFlow::new(build).keep_in(store), told }
+        Kept(kept_store::Kept::new(build))
     }
 
     fn row(&mut self, source: &str, key: u64, at: i64) -> &mut Kept {
-        let row = Row { key: Some(key), name: format!("{source}{at}"), at: EventTime::from_millis(at) };
-        self.flow.send(source, row);
+        self.0.row(source, key, at);
         self
     }
 
     fn time(&mut self, at: i64) -> &mut Kept {
-        for source in ["a", "b"] {
-            self.flow.watermark(source, EventTime::from_millis(at));
-        }
+        self.0.time("a", at).time("b", at);
         self
     }
 
     // How many keys got a value in this commit, and how many lost theirs. What comes out after a crash is the same.
     fn commit(&mut self) -> (usize, usize) {
-        self.flow.commit().crash();
-        *self.told.lock().expect("no test fails while it counts")
+        self.0.commit();
+        let seen = self.0.seen.lock().expect("no test fails while it looks");
+        let puts = seen.changes.iter().filter(|(_, _, puts)| *puts).count();
+        (puts, seen.changes.len() - puts)
     }
 }
 
@@ -114,8 +65,8 @@ fn of_rows_in_windows_only_what_has_changed_is_told() {
     assert_eq!(kept.row("b", 1, 4).commit(), (1, 0));
     // What came and went is not told of; neither is what it met.
     assert_eq!(kept.row("a", 2, 11).row("b", 2, 12).time(25).commit(), (0, 4));
-    assert_eq!(kept.flow.text("out").lines().count(), 6);
-    let figures = kept.flow.figures("j");
+    assert_eq!(kept.0.flow.text("out").lines().count(), 6);
+    let figures = kept.0.flow.figures("j");
     assert_eq!((figures.accounts[0].matched, figures.accounts[0].unmatched), (2, 1));
     assert_eq!(figures.accounts[1].matched, 3);
 }
@@ -131,10 +82,10 @@ fn a_row_whose_windows_were_over_before_the_crash_is_late_after_it() {
     assert_eq!(kept.row("b", 1, 8).time(10).commit(), (1, 0));
     // It has fired once, and is in one window more; a row is late where all of its windows have fired.
     assert_eq!(kept.row("a", 1, 4).row("a", 1, 5).commit(), (1, 0));
-    assert_eq!(kept.flow.text("late"), "+I a4 behind 10");
+    assert_eq!(kept.0.flow.text("late"), "+I a4 behind 10");
     // The pair has met when the window fires, and goes with it.
     assert_eq!(kept.time(15).commit(), (0, 2));
-    assert_eq!(kept.flow.text("out"), "+I a5 b8");
+    assert_eq!(kept.0.flow.text("out"), "+I a5 b8");
 }
 
 #[test]
@@ -152,9 +103,9 @@ fn windows_fire_in_the_order_in_which_keys_had_come() {
     kept.time(10);
     let pair = |at: i64| format!("+I a{at} b{at}");
     let expected: Vec<String> = (5..25).map(|at| pair(at % 5 + 5)).collect();
-    assert_eq!(kept.flow.text("out"), expected.join("\n"));
-    assert_eq!(kept.flow.figures("j").emitted, 20);
-    assert_eq!((kept.commit(), kept.flow.figures("j").emitted), ((40, 0), 20));
+    assert_eq!(kept.0.flow.text("out"), expected.join("\n"));
+    assert_eq!(kept.0.flow.figures("j").emitted, 20);
+    assert_eq!((kept.commit(), kept.0.flow.figures("j").emitted), ((40, 0), 20));
 }
 
 #[test]
@@ -165,11 +116,11 @@ fn what_came_out_of_a_session_is_taken_back_by_the_longer_one_after_a_crash() {
         join.select(|a, b| format!("{} {}", name(a), name(b))).sink_to(sink("out"));
     });
     kept.row("a", 1, 0).row("b", 1, 8).time(10).commit();
-    assert_eq!(kept.flow.text("out"), "+I a0 -");
+    assert_eq!(kept.0.flow.text("out"), "+I a0 -");
     // One that has fired goes into one that has not.
     assert_eq!(kept.row("a", 1, 4).commit(), (1, 1));
     kept.time(13);
-    assert_eq!(kept.flow.text("out"), "-D a0 -\n+I a0 b8\n+I a4 b8");
+    assert_eq!(kept.0.flow.text("out"), "-D a0 -\n+I a0 b8\n+I a4 b8");
 }
 
 #[test]
@@ -190,7 +141,7 @@ fn a_session_is_told_whole_when_it_changes_and_under_one_number() {
     // One that opens again and is bridged within an epoch.
     assert_eq!(kept.row("a", 2, 22).row("a", 2, 26).commit(), (1, 0));
     assert_eq!(kept.time(200).commit(), (0, 2));
-    let figures = kept.flow.figures("j");
+    let figures = kept.0.flow.figures("j");
     assert_eq!(figures.accounts.iter().map(|account| account.matched).collect::<Vec<_>>(), [5, 3]);
     assert_eq!(figures.state_rows, [0, 0]);
 }

@@ -256,6 +256,14 @@ impl<K: Key, E: Default, S: Default> Table<K, E, S> {
         self.journal.is_some()
     }
 
+    /// What is known elsewhere of an entry has changed, where changes are noted.
+    pub fn note(&mut self, hash: u64, key: &K) {
+        let place = if self.is_kept() { self.find(hash, key) } else { None };
+        if let (Some(journal), Some(place)) = (&mut self.journal, place) {
+            journal.on_change(place);
+        }
+    }
+
     /// Tells, of a part of a state, which keys have gone since the last time, and the bytes of each entry that has changed,
     /// as the function writes them.
     ///

@@ -44,11 +44,7 @@ impl<K: Key, const S: usize> Timeline<K, S> {
 
     /// What its owner knows of some row of a key has changed.
     pub fn on_change_of(&mut self, hash: u64, key: &K) {
-        if self.table.is_kept()
-            && let Some(place) = self.table.find(hash, key)
-        {
-            self.table.at(place);
-        }
+        self.table.note(hash, key);
     }
 
     /// Tells the keys that have changed or gone since the last time; `write` appends all else that is known of a row.

@@ -27,11 +27,7 @@ impl<K: Key> Versions<K> {
 
     /// What its owner knows of some version of a key has changed.
     pub fn on_change_of(&mut self, hash: u64, key: &K) {
-        if self.table.is_kept()
-            && let Some(place) = self.table.find(hash, key)
-        {
-            self.table.at(place);
-        }
+        self.table.note(hash, key);
     }
 
     /// Tells the keys that have changed or gone since the last time; `write` appends all else that is known of a version.
