@@ -78,18 +78,16 @@ impl TimeError {
     pub fn in_the_future(field: &str, time: EventTime, now: EventTime) -> TimeError {
         let ratio = time.as_millis() / now.as_millis().max(1);
         let cause = match ratio {
-            500..=2_000 => {
-                "; microseconds read as milliseconds, or milliseconds as seconds? say the unit where the row or its source is \
-                 declared"
-            }
+            500..=2_000 => "; microseconds read as milliseconds, or milliseconds as seconds?",
             500_000..=2_000_000 => "; nanoseconds read as milliseconds, or microseconds as seconds?",
             _ => "",
         };
+        let remedy = if cause.is_empty() { "" } else { " say the unit where the row or its source is declared" };
         let (millis, date) = (time.as_millis().to_string(), time.to_string());
         // A number beyond all dates is told as it is.
         let told =
             if date == millis { format!("{millis} ms since 1970") } else { format!("{millis} ms since 1970 ({date})") };
-        TimeError { message: format!("`{field}` is {told}, too far ahead of the clock ({now}){cause}") }
+        TimeError { message: format!("`{field}` is {told}, too far ahead of the clock ({now}){cause}{remedy}") }
     }
 }
 

@@ -9,16 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::input::Input;
 use crate::error::OpError;
 use crate::key::Key;
+use crate::op::key_by::KeyOf;
 use crate::record::Data;
 
-/// The key of a row.
-pub type KeyFn<T, K> = Arc<dyn Fn(&T) -> K + Send + Sync>;
-
-/// As [`KeyFn`], each behind its type: makes the key of a row and shows it.
-pub type KeyOf = Arc<dyn Fn(&dyn Any, &mut dyn FnMut(&dyn Any)) + Send + Sync>;
+/// As [`KeyOf`], row and key each behind its type: makes the key of a row and shows it.
+pub type AnyKeyOf = Arc<dyn Fn(&dyn Any, &mut dyn FnMut(&dyn Any)) + Send + Sync>;
 
 /// Puts the function behind its type.
-pub fn key_of<T: Data, K: Key>(key: KeyFn<T, K>) -> KeyOf {
+pub fn key_of<T: Data, K: Key>(key: KeyOf<K, T>) -> AnyKeyOf {
     Arc::new(move |row, show| {
         if let Some(row) = row.downcast_ref::<T>() {
             show(&key(row));
@@ -47,7 +45,7 @@ impl Claims {
     }
 
     /// The check of the results of a join of these inputs, if anybody takes its word.
-    pub fn check(&self, keys: &[Option<KeyOf>]) -> Option<KeyCheck> {
+    pub fn check(&self, keys: &[Option<AnyKeyOf>]) -> Option<KeyCheck> {
         let claims = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         (!claims.is_empty()).then(|| KeyCheck { keys: keys.to_vec(), claims })
     }
@@ -61,13 +59,13 @@ impl fmt::Debug for Claims {
 }
 
 /// The functions for the keys of the inputs.
-pub fn keys_of(inputs: &[Input]) -> Vec<Option<KeyOf>> {
+pub fn keys_of(inputs: &[Input]) -> Vec<Option<AnyKeyOf>> {
     inputs.iter().map(|input| input.key.clone()).collect()
 }
 
 /// Compares the key of each result with that of the rows it is made of.
 pub struct KeyCheck {
-    keys: Vec<Option<KeyOf>>,
+    keys: Vec<Option<AnyKeyOf>>,
     claims: Vec<Claim>,
 }
 

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::claim::{KeyOf, key_of};
+use super::claim::{AnyKeyOf, key_of};
 use super::flow::Output;
 use super::keyed::KeyedStream;
 use super::mode::{Changelog, Mode};
@@ -45,7 +45,7 @@ pub struct Input {
     // Whether that is the key of the join.
     pub(super) unique_is_key: bool,
     // Its key, if the rows tell it.
-    pub(super) key: Option<KeyOf>,
+    pub(super) key: Option<AnyKeyOf>,
 }
 
 /// A condition over the rows of the inputs so far, each behind its type.

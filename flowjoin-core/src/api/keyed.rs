@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::claim::KeyFn;
 use super::exists::{Exists, NotExists};
 use super::flow::{KeyMark, NewNode, Output, Standing};
 use super::input::{JoinsOn, MaybeOptional, Optional};
@@ -20,7 +19,7 @@ use super::temporal::{TemporalJoin, Versioned, temporal_join};
 use crate::io::by_key::differs;
 use crate::key::Key;
 use crate::op::joined::Identity;
-use crate::op::key_by::KeyBy;
+use crate::op::key_by::{KeyBy, KeyOf};
 use crate::plan::{Build, ChangeMode, Op, PortInfo};
 use crate::record::Data;
 use crate::state::{TimeToLive, Ttl};
@@ -29,7 +28,7 @@ use crate::state::{TimeToLive, Ttl};
 pub struct KeyedStream<K, T, M = Append> {
     pub(super) out: Output,
     pub(super) ttl: Option<Ttl>,
-    pub(super) key: KeyFn<T, K>,
+    pub(super) key: KeyOf<K, T>,
     unique: Option<Unique<T>>,
     #[allow(clippy::type_complexity)]
     rows: PhantomData<fn() -> (K, T, M)>,
@@ -58,7 +57,7 @@ impl<K, T, M> Clone for KeyedStream<K, T, M> {
 }
 
 impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
-    pub(super) fn by(from: Output, label: String, key: KeyFn<T, K>, place: &'static Location<'static>) -> Self {
+    pub(super) fn by(from: Output, label: String, key: KeyOf<K, T>, place: &'static Location<'static>) -> Self {
         let flow = from.flow.clone();
         // Changes of one key that come by another key come from several tasks: what is taken back may come after what
         // replaces it.
@@ -87,7 +86,7 @@ impl<K: Key, T: Data, M: Mode> KeyedStream<K, T, M> {
     }
 
     /// Rows that are keyed already: batches of keyed rows come out of this step, each in the task that owns its key.
-    pub(super) fn arranged(out: Output, key: KeyFn<T, K>, unique: Option<Unique<T>>) -> Self {
+    pub(super) fn arranged(out: Output, key: KeyOf<K, T>, unique: Option<Unique<T>>) -> Self {
         KeyedStream { out, ttl: None, key, unique, rows: PhantomData }
     }
 

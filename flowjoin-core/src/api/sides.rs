@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::claim::{Claims, KeyCheck, KeyOf, keys_of};
+use super::claim::{AnyKeyOf, Claims, KeyCheck, keys_of};
 use super::flow::{Flow, KeyMark, Output, Standing};
 use super::input::Input;
 use super::stream::Stream;
@@ -27,7 +27,7 @@ use crate::time::{EventTime, Watermark};
 pub struct Names {
     operator: Arc<str>,
     inputs: Arc<[Arc<str>]>,
-    keys: Arc<[Option<KeyOf>]>,
+    keys: Arc<[Option<AnyKeyOf>]>,
     claims: Claims,
 }
 

@@ -125,6 +125,18 @@ fn a_step_is_named_once_though_others_have_its_name() {
     TestFlow::new(with_table).figures("row");
 }
 
+#[test]
+#[should_panic(expected = "processing time does not go back: it is asked to go on by -1s")]
+fn processing_time_does_not_go_back() {
+    TestFlow::new(streams).advance_processing(-secs(1));
+}
+
+#[test]
+#[should_panic(expected = "`notes` is no join, so that no rows wait for each other there")]
+fn what_is_no_join_has_no_waits() {
+    TestFlow::new(with_table).delays("notes");
+}
+
 fn kept(flow: &Flow) {
     let notes = flow.stream::<Note>(TestSource::new("notes"));
     notes.filter(|note| note.id > 1).map(|note| note.id).sink_to(TestSink::new("out"));
