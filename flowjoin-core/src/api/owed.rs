@@ -10,8 +10,11 @@ use super::input::Optional;
 use super::interval::IntervalJoin;
 use super::keyed::KeyedStream;
 use super::multi::MultiJoin;
+use super::snapshot::SnapshotJoin;
 use super::stream::Stream;
 use super::table::Table;
+use super::temporal::TemporalJoin;
+use super::window::WindowJoin;
 use crate::state::{Clock, Ttl};
 use crate::time::Span;
 
@@ -83,6 +86,15 @@ pub trait KeyGiven {}
     note = "`.join(..)` pairs all rows of a key that are held at the same time; how long that is, `.ttl(..)` says"
 )]
 pub trait OnTime {}
+
+/// The promise that a join keeps rows for a span that it is told.
+#[diagnostic::on_unimplemented(
+    message = "this join has no time-to-live: it keeps a row for as long as that can meet another",
+    label = "leave this out",
+    note = "how long that is, the bounds or the windows say, and of the rows of a table `.keep_versions(..)`",
+    note = "rows without bounds in time are joined by `.join(..)` or `multi_join!`, which need a `.ttl(..)`"
+)]
+pub trait KeptForASpan {}
 
 /// The promise that rows are never taken back.
 #[diagnostic::on_unimplemented(
@@ -216,6 +228,31 @@ impl<A, B> IntervalJoin<A, B> {
         unreachable!("{OWED}")
     }
 }
+
+macro_rules! without_ttl {
+    ($($Join:ident<$($Part:ident),+>),+) => {$(
+        impl<$($Part),+> $Join<$($Part),+> {
+            /// Cannot be called: the join knows itself how long it needs a row.
+            #[must_use]
+            pub fn ttl<T>(self, _ttl: T) -> Self
+            where
+                Self: KeptForASpan,
+            {
+                unreachable!("{OWED}")
+            }
+
+            /// Cannot be called: the join knows itself how long it needs a row.
+            #[must_use]
+            pub fn keep_forever(self) -> Self
+            where
+                Self: KeptForASpan,
+            {
+                unreachable!("{OWED}")
+            }
+        }
+    )+};
+}
+without_ttl!(IntervalJoin<A, B>, WindowJoin<I, L>, SnapshotJoin<A, B>, TemporalJoin<A, B, M>);
 
 impl<J> NeedsTtl<J> {
     /// Cannot be called: the join owes `.ttl(..)` or `.keep_forever()`, and then `.select(..)`.

@@ -1,5 +1,5 @@
-//! Joins that are ended too soon, conditions that come too late, bounds of what is no interval join, and a stream that is
-//! joined before it is keyed.
+//! Joins that are ended too soon, conditions that come too late, bounds of what is no interval join, a stream that is
+//! joined before it is keyed, and joins that are told how long to keep rows though they know it.
 
 use flowjoin::prelude::*;
 
@@ -27,4 +27,9 @@ fn main() {
 
     let _ = orders.clone().join(orders.clone()).between(-secs(5), secs(5));
     orders.clone().join(orders.clone()).ttl(hours(1)).sink_to(JsonLines::sink("pairs.jsonl"));
+
+    let near = orders.clone().interval_join(orders.clone()).between(-secs(5), secs(5)).ttl(hours(1));
+    near.into_tuples().sink_to(JsonLines::sink("pairs.jsonl"));
+    let hourly = orders.clone().window_join(orders).tumbling(hours(1)).keep_forever();
+    hourly.into_tuples().sink_to(JsonLines::sink("pairs.jsonl"));
 }
