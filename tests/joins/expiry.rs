@@ -5,6 +5,7 @@ use flowjoin::prelude::*;
 use flowjoin::{Retract, Unmatch};
 use flowjoin_testkit::{TestSink, TestSource};
 
+use super::script;
 use super::tables::{Order, check, users};
 
 #[test]
@@ -257,4 +258,35 @@ fn all_rows_of_a_long_list_that_lost_its_first_ones_have_met_who_joins_them() {
         let account = t.figures("join").accounts[1];
         assert_eq!((account.matched, account.expired), (2, first as u64 + 1), "{first}");
     }
+}
+
+// The second `a` has nobody to meet: that the first has met `b`, which has expired since, does not count for it.
+#[test]
+fn a_row_that_comes_when_those_that_others_met_have_expired_has_not_met() {
+    script::check(
+        |flow| {
+            let (b, c) = (script::rows(flow, "b").optional(), script::rows(flow, "c").optional());
+            let join = multi_join![script::rows(flow, "a"), b, c].ttl(millis(10).on(Clock::Event)).named("j");
+            let joined = join.select(|a, b, c| format!("{} {} {}", a.name, script::name(b), script::name(c)));
+            joined.sink_to(script::sink("out"));
+        },
+        "a 1 x @24
+         b 1 r @10
+         wm 20
+         a 1 y @21
+         account j",
+        expect![[r#"
+            a 1 x @24
+              out +I x - - @24
+            b 1 r @10
+              out -D x - - @24
+              out +I x r - @24
+            wm 20
+            a 1 y @21
+              out +I y - - @21
+            account j
+              a: rows 2, matched 1, open 1
+              b: rows 1, matched 1
+              c:"#]],
+    );
 }

@@ -3,15 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use flowjoin::{
-    Append, Clock, Eager, EagerAfter, EventTime, Final, Flow, KeyedStream, Ttl, Watermark, millis, multi_join,
-};
+use flowjoin::{Append, Clock, EventTime, Flow, KeyedStream, Ttl, Watermark, millis, multi_join};
 use flowjoin::{Progress, RowKind};
 use flowjoin_testkit::{TestFlow, TestSink};
 use proptest::prelude::*;
 
 use super::config;
 use super::history::{NAMES, Row, advance, check_accounts, fact, facts, taken};
+use super::policies::{Tells, tells, told};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -20,37 +19,10 @@ enum Step {
     Clock(i64),
 }
 
-/// When a gap is told.
-#[derive(Clone, Copy, Debug)]
-enum Tells {
-    AtOnce,
-    After,
-    AtTheEnd,
-}
-
 type Joined = Vec<Option<Row>>;
 
 fn rows(flow: &Flow, index: usize) -> KeyedStream<Option<u8>, Row, Append> {
     facts(flow, NAMES[index]).map(|fact| fact.row).key_by(|row| row.key)
-}
-
-macro_rules! with_policy {
-    ($tells:expr, |$policy:ident| $body:expr) => {
-        match $tells {
-            Tells::AtOnce => {
-                let $policy = Eager;
-                $body
-            }
-            Tells::After => {
-                let $policy = EagerAfter(millis(5));
-                $body
-            }
-            Tells::AtTheEnd => {
-                let $policy = Final;
-                $body
-            }
-        }
-    };
 }
 
 macro_rules! sunk {
@@ -66,10 +38,10 @@ macro_rules! sunk {
 // `a JOIN b LEFT c`, and `a LEFT b LEFT c`.
 fn build(flow: &Flow, both: bool, tells: [Tells; 2], ttl: Ttl) {
     let own = |row: Option<&Row>| row.cloned();
-    with_policy!(tells[1], |c| {
+    told!(tells[1], |c| {
         let c = rows(flow, 2).optional().emit(c);
         if both {
-            with_policy!(tells[0], |b| {
+            told!(tells[0], |b| {
                 let join = multi_join![rows(flow, 0), rows(flow, 1).optional().emit(b), c].ttl(ttl).named("join");
                 let (out, alone) =
                     join.select_with_unmatched(move |a, b, c| -> Joined { vec![own(Some(a)), own(b), own(c)] });
@@ -128,10 +100,6 @@ fn check(parallelism: usize, both: bool, tells: [Tells; 2], clock: Clock, steps:
         prop_assert_eq!(alone.len() as u64, expected, "{} alone", name);
     }
     check_accounts(&t, "join")
-}
-
-fn tells() -> impl Strategy<Value = Tells> {
-    prop_oneof![Just(Tells::AtOnce), Just(Tells::After), Just(Tells::AtTheEnd)]
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {

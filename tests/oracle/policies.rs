@@ -1,6 +1,6 @@
 //! What joins say early, late or never: gap policies, and what expiry does, against their definitions.
 
-use flowjoin::{Append, Eager, EagerAfter, Final, Flow, KeyedStream, Retract, RowKind, Unmatch, millis, multi_join};
+use flowjoin::{Append, Flow, KeyedStream, Retract, RowKind, Unmatch, millis, multi_join};
 use flowjoin_testkit::oracle::{Relation, Role, left_deep};
 use flowjoin_testkit::{ChangelogChecker, TestFlow, TestSink};
 use proptest::prelude::*;
@@ -11,13 +11,13 @@ use super::history::{NAMES, Row, advance, check_accounts, fact, facts, sorted, t
 
 /// When a gap is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tells {
+pub enum Tells {
     AtOnce,
     After,
     AtTheEnd,
 }
 
-const DELAY: i64 = 5;
+pub const DELAY: i64 = 5;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -33,20 +33,21 @@ macro_rules! told {
     ($tells:expr, |$policy:ident| $body:expr) => {
         match $tells {
             Tells::AtOnce => {
-                let $policy = Eager;
+                let $policy = flowjoin::Eager;
                 $body
             }
             Tells::After => {
-                let $policy = EagerAfter(millis(DELAY));
+                let $policy = flowjoin::EagerAfter(flowjoin::millis($crate::policies::DELAY));
                 $body
             }
             Tells::AtTheEnd => {
-                let $policy = Final;
+                let $policy = flowjoin::Final;
                 $body
             }
         }
     };
 }
+pub(super) use told;
 
 // `a LEFT b` on a condition, `a FULL b`, and `a LEFT b LEFT c`: each optional input with its policy.
 fn build_waiting(flow: &Flow, shape: usize, tells: [Tells; 3]) {
@@ -286,7 +287,7 @@ fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(prop_oneof![4 => row, 1 => (0..6i64).prop_map(Step::Clock)], 0..most)
 }
 
-fn tells() -> impl Strategy<Value = Tells> {
+pub fn tells() -> impl Strategy<Value = Tells> {
     prop_oneof![Just(Tells::AtOnce), Just(Tells::After), Just(Tells::AtTheEnd)]
 }
 

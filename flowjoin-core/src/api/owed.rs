@@ -233,7 +233,6 @@ macro_rules! without_ttl {
     ($($Join:ident<$($Part:ident),+>),+) => {$(
         impl<$($Part),+> $Join<$($Part),+> {
             /// Cannot be called: the join knows itself how long it needs a row.
-            #[must_use]
             pub fn ttl<T>(self, _ttl: T) -> Self
             where
                 Self: KeptForASpan,
@@ -242,7 +241,6 @@ macro_rules! without_ttl {
             }
 
             /// Cannot be called: the join knows itself how long it needs a row.
-            #[must_use]
             pub fn keep_forever(self) -> Self
             where
                 Self: KeptForASpan,

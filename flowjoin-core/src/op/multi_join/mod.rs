@@ -208,7 +208,8 @@ impl<K: Key, const N: usize> MultiJoin<K, N> {
             self.renew_equals((place, hash), input, id, now);
         }
         let (mut lists, mut spill) = self.table.at(place);
-        let others_met = lists.met() >> input & 1 == 1;
+        // Whoever the others met may have expired since.
+        let others_met = lists.met() >> input & 1 == 1 && lists.present() & !(1 << input) != 0;
         let alone = lists.push(input, id, spill);
         if self.shape.required() & !lists.present() != 0 {
             return;
